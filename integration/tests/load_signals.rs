@@ -332,7 +332,7 @@ fn is_a_third(part: f64) -> bool {
 }
 
 #[test]
-fn busy_gateway_is_answered_less_within_three_periods_and_again_afterwards() {
+fn busy_gateway_is_answered_less_within_five_periods_and_again_afterwards() {
     let scene = shared("period: 1s", "3s");
     let mut clients = Clients::new(&scene);
     // Counted in reports of each gateway: on a slow machine they are late, as are the answers.
@@ -372,7 +372,9 @@ fn busy_gateway_is_answered_less_within_three_periods_and_again_afterwards() {
         passed = periods();
         has_fallen
     });
-    assert!(unmoved - began < 3.0, "nothing moved in {} periods", unmoved - began);
+    // Gateways of equal rank keep their parts until one is over its target, which the second report shows: the first one that differs by so
+    // much may be wrong. Then clients have to ask again, once per three periods.
+    assert!(unmoved - began < 5.0, "nothing moved in {} periods", unmoved - began);
     clients.ask_until("its part falls further", LIMIT, |part| part <= 0.8 * before);
     drop(held);
     // If the gateway's reports are rejected at first, a decay of ten TTLs passes before.

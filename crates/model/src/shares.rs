@@ -48,7 +48,7 @@ pub struct Shares {
     pub parts: BTreeMap<ClusterName, u16>,
 }
 
-/// What a cluster is to the clients of a location class.
+/// Cost and weight of a cluster for the clients of a location class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClusterCost {
     /// Cost of a unit of demand: thousandths of a rank by distance, from 0.

@@ -340,9 +340,12 @@ impl Controller {
         let mut flows = Vec::new();
         let mut parts = vec![vec![0.0; budgets.len()]; self.settings.costs.len()];
         for (number, (bundle, best)) in bundles.iter().zip(&best).enumerate() {
+            let costs = &self.settings.costs[bundle.class];
             parts[bundle.class].iter_mut().zip(best).for_each(|(part, demand)| *part += demand);
             for (to, demand) in best.iter().enumerate().filter(|(to, demand)| *to != bundle.cluster && **demand > 0.0) {
-                let gain = self.cost(bundle, bundle.cluster) - self.cost(bundle, to);
+                let gain = costs[bundle.cluster] - costs[to];
+                // To a home, or away from it since it is full, which need not wait until it is certainly overloaded.
+                let gain = if gain == 0.0 { AWAY_COST } else { gain };
                 flows.push(Flow { bundle: number, to, demand: *demand, gain, is_followed: true });
             }
         }
