@@ -309,7 +309,7 @@ fn measure(family: &Family, count: usize, rate: usize) -> Cost {
     let compile = server.process.cpu_time() - before;
     wait_answer(server.dns, &family.name(count - 1), &["192.0.2.1"], Duration::from_secs(5));
     let absent: Vec<_> = (0..10_000).map(|number| query(&family.name(count + number), number as u16)).collect();
-    // The server may look at the changed file a second time.
+    // What the server still does after the reload is no cost of a query.
     let mut used = Duration::ZERO;
     wait_until("the server is at rest", COMPILE_MAX, || {
         thread::park_timeout(Duration::from_millis(300));

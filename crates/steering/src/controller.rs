@@ -4,8 +4,8 @@
 //! queries, reports ──► estimate ──► best division (transport) ──► moves of slots, a bounded part of the demand per step
 //! ```
 //!
-//! From every state the best division is the same, so nothing can be stuck on the way to it: as long as it is better by more than the dead
-//! band, slots move there, if the clusters have room for them. Below it, only those of clusters that are over their budgets do.
+//! From every state the best division is the same: as long as it is better by more than the dead band, slots move there, if the clusters
+//! have room for them. Below it, only those of clusters that are over their budgets do. Large slots may wait for each other to make room.
 
 mod declared;
 mod empty;
