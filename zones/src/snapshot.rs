@@ -353,7 +353,7 @@ impl Snapshot {
 
     /// Returns the location classes of load control.
     pub fn load_classes(&self) -> &Arc<LoadClasses> {
-        self.load_classes.get_or_init(|| Arc::new(LoadClasses::new(&self.pools, &self.targets)))
+        self.load_classes.get_or_init(|| Arc::new(LoadClasses::new(&self.targets, self.target_uses.rankings())))
     }
 
     /// True if a pool balances by load.

@@ -7,9 +7,10 @@
 //! take over, or go on alone.
 
 mod clusters;
+pub(crate) mod pools;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -23,7 +24,10 @@ use fairway_steering::{
 use fairway_store::{LeaderStatus, Leadership, Role, SavedBalance, encode_decision, encode_evidence};
 use fairway_zones::{DemandSample, Draw, RuntimeState, Snapshot};
 
-use self::clusters::{Clusters, balanced_pools, groups};
+use self::{
+    clusters::{Clusters, groups},
+    pools::BalancedPools,
+};
 use super::answers::Answered;
 
 /// Balances the clusters of load-balanced pools, if there are any.
@@ -66,8 +70,7 @@ pub struct EvidenceStatus {
 struct Running {
     balancer: Balancer,
     clusters: Clusters,
-    /// Numbers of the balanced pools in the snapshot, by their key.
-    pools: HashMap<u64, usize>,
+    pools: BalancedPools,
     /// Shortest time between two reports of a cluster.
     period: Duration,
     next_step: Instant,
@@ -85,10 +88,12 @@ impl Balance {
     /// Follows a configuration. What was learnt is kept.
     pub(crate) fn follow(&mut self, desired: &DesiredState, snapshot: &Snapshot, now: Instant) {
         // Intents are balanced by default, so there may be many pools, and no load of any.
-        let groups = match self.is_reported || !desired.cluster_load_sources.is_empty() {
-            true => groups(desired, snapshot),
-            false => Vec::new(),
-        };
+        let may_run = snapshot.uses_load() && (self.is_reported || !desired.cluster_load_sources.is_empty());
+        let mut pools = self.running.as_mut().map(|running| std::mem::take(&mut running.pools)).unwrap_or_default();
+        if may_run {
+            pools.follow(snapshot);
+        }
+        let groups = if may_run { groups(desired, snapshot, &pools) } else { Vec::new() };
         let mut clusters = groups.iter().flat_map(|group| &group.clusters);
         let is_read = |of: &Declared| desired.cluster_load_sources.contains_key(&of.name);
         if groups.is_empty() || !(self.is_reported || clusters.any(is_read)) {
@@ -103,8 +108,7 @@ impl Balance {
                 Running::new(groups, past.as_ref(), now)
             }
         };
-        running.clusters.find_targets(snapshot);
-        running.pools = balanced_pools(snapshot).map(|(number, pool)| (pool.key(), number)).collect();
+        running.pools = pools;
         running.balancer.set_elsewhere(self.role.evidence());
         self.running = Some(running);
     }
@@ -144,7 +148,9 @@ impl Balance {
     /// Adds the demand of one answer.
     pub(crate) fn add_demand(&mut self, answer: &DemandSample, snapshot: &Snapshot, now: Instant) {
         let Some(running) = &mut self.running else { return };
-        let Some(pool) = running.pools.get(&answer.pool).map(|number| &snapshot.steer_pools()[*number]) else { return };
+        let Some(pool) = running.pools.number(answer.pool).map(|number| &snapshot.steer_pools()[number]) else {
+            return;
+        };
         let Some(cluster) = pool.clusters().nth(usize::from(answer.member)) else { return };
         let client = pool.client_net(answer.client.address());
         let Some(class) = snapshot.load_classes().class(pool, client.class()) else { return };
@@ -158,13 +164,13 @@ impl Balance {
     pub(crate) fn replace_by_demand(&self, answered: &mut Answered, snapshot: &Snapshot) {
         let Some(running) = &self.running else { return };
         let loads: BTreeMap<&ClusterName, f64> = running.balancer.expected_loads().collect();
-        let pools = running.pools.values().map(|number| snapshot.steer_pools()[*number].name());
-        let pools: BTreeSet<&PoolName> = pools.collect();
+        let is_balanced =
+            |name: &PoolName| snapshot.indices_of(name).any(|number| snapshot.steer_pools()[number].is_balanced());
         let mut counts: BTreeMap<ClusterName, f64> = BTreeMap::new();
-        for (slot, count) in answered.iter().filter(|(slot, _)| pools.contains(&slot.pool)) {
+        for (slot, count) in answered.iter().filter(|(slot, _)| is_balanced(&slot.pool)) {
             *counts.entry(slot.cluster.clone()).or_default() += count;
         }
-        for (slot, count) in answered.iter_mut().filter(|(slot, _)| pools.contains(&slot.pool)) {
+        for (slot, count) in answered.iter_mut().filter(|(slot, _)| is_balanced(&slot.pool)) {
             if let (Some(load), Some(all)) = (loads.get(&slot.cluster), counts.get(&slot.cluster)) {
                 *count *= load / all.max(f64::MIN_POSITIVE);
             }
@@ -173,9 +179,9 @@ impl Balance {
 
     /// Follows the availability of clusters under a runtime state, and decides anew if it changed or a period is over. Returns true if it
     /// decided.
-    pub(crate) fn advance(&mut self, snapshot: &Snapshot, runtime: &RuntimeState, now: Instant) -> bool {
+    pub(crate) fn advance(&mut self, runtime: &RuntimeState, now: Instant) -> bool {
         let Some(running) = &mut self.running else { return false };
-        let changed = running.clusters.update(snapshot, runtime, now);
+        let changed = running.clusters.update(&running.pools, runtime, now);
         for (cluster, is_available) in &changed {
             running.balancer.set_available(cluster, *is_available, now);
         }
@@ -308,7 +314,7 @@ impl Running {
         Self {
             clusters: Clusters::new(&groups),
             balancer: Balancer::new(groups, now, past),
-            pools: HashMap::new(),
+            pools: BalancedPools::default(),
             period,
             next_step: now,
             risk_level: RiskLevel::Ordinary,

@@ -56,7 +56,7 @@ impl RuntimeInputs {
             Event::Demand | Event::Shares => None,
         };
         // A cluster that becomes available or unavailable changes the tables at once, not only after the next report.
-        is_share_due |= self.balance.advance(snapshot, next.as_ref().unwrap_or(before), now.monotonic);
+        is_share_due |= self.balance.advance(next.as_ref().unwrap_or(before), now.monotonic);
         if is_share_due {
             next = self.balance.with_shares(snapshot, next.as_ref().unwrap_or(before)).or(next);
         }

@@ -73,7 +73,9 @@ pub use overrides::{
     Override, OverrideError, OverrideOrigin, OverrideRule, OverrideScope, OverrideScopeError, PoolPattern,
     PoolPatternError,
 };
-pub use partition::{ClassRanks, ClientPartition, LocationRankings, Partition, PartitionBuilder, PartitionMatch};
+pub use partition::{
+    ClassLatencies, ClassRanks, ClientPartition, LocationRankings, Partition, PartitionBuilder, PartitionMatch,
+};
 pub use policy::{Policy, Rank, Selection};
 pub use pool::{AnswerMode, Contributions, DownAnswer, Member, Pool, Spread};
 pub use preference::{Bias, Geo, LocationMatch, LocationRules, Preference};

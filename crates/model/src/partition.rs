@@ -12,7 +12,7 @@ mod tests;
 
 use std::net::IpAddr;
 
-pub use self::classes::{ClassRanks, ClientPartition, LocationRankings};
+pub use self::classes::{ClassLatencies, ClassRanks, ClientPartition, LocationRankings};
 use self::runs::{Runs, RunsBuilder};
 use crate::Network;
 

@@ -329,8 +329,10 @@ impl Controller {
     fn flows(&self, bundles: &[Bundle], moving: &[f64], loads: &Loads) -> Option<(Vec<Flow>, Vec<Vec<f64>>)> {
         let budgets = &loads.budgets;
         let mut sources: Vec<Source> = bundles.iter().map(|bundle| self.source(bundle)).collect();
+        let costs = self.settings.costs.iter().flatten().copied().filter(|cost| cost.is_finite());
+        let costs_max = costs.fold(budgets.len() as f64, f64::max);
         let rooms: Vec<Vec<Room>> = (0..budgets.len())
-            .map(|cluster| rooms((loads.declared[cluster], budgets[cluster]), moving[cluster], budgets.len()))
+            .map(|cluster| rooms((loads.declared[cluster], budgets[cluster]), moving[cluster], costs_max))
             .collect();
         let mut best = solve_within(COMPARED_MAX, &sources, &rooms)?;
         if bundles.iter().any(|bundle| bundle.is_whole) {

@@ -166,10 +166,10 @@ impl<'a> Pools<'a> {
 
     /// Removes a pool. Its number is free for another one.
     pub(super) fn free(&mut self, number: u32) {
-        let Self { key, infos, pools, by_name, uses, id, .. } = self;
+        let Self { key, infos, pools, by_name, uses, targets, id, .. } = self;
         let info = &infos[number as usize];
         by_name.remove(key.text(&info.name), number, |other| key.text(&infos[other as usize].name));
-        uses.take(&pools[number as usize]);
+        uses.take(&pools[number as usize], targets);
         *id = id.wrapping_sub(info.id);
         self.free.push(number);
     }
@@ -227,7 +227,7 @@ impl<'a> Pools<'a> {
         let nowhere = LocationRankings::none();
         let location = rankings.as_ref().map_or(&nowhere, |rankings| &rankings.location);
         let steer = SteerPool::build(self.desired, pool, zone, location, &mut self.targets);
-        self.uses.add(&steer);
+        self.uses.add(&steer, &self.targets);
         if steer.details.ignores_location {
             self.faults.push(too_many_classes(pool));
         }

@@ -7,8 +7,8 @@ use std::{
 };
 
 use fairway_model::{
-    ClassRanks, ClientLocation, ClientPartition, DesiredState, EarthPoint, LocationRankings, Partition, Pool, Rank,
-    StableHasher,
+    ClassLatencies, ClassRanks, ClientLocation, ClientPartition, DesiredState, EarthPoint, Latency, LocationRankings,
+    Partition, Pool, Rank, StableHasher,
 };
 use indexmap::IndexSet;
 
@@ -83,21 +83,23 @@ impl CompiledRankings {
     pub(super) fn new(inputs: RankingInputs, classes_max: usize) -> Self {
         let compiled =
             DEPTHS.iter().find_map(|depth| Some((*depth, ClassBuilder::new(&inputs, *depth, classes_max).build()?)));
-        let (depth, (partition, classes)) =
+        let (depth, (partition, classes, latencies)) =
             compiled.unwrap_or_else(|| unreachable!("without depth there are as many classes as preferences"));
         let mut rankings = vec![ClassRanks::new(inputs.members.len()); inputs.ranks.len()];
         for class in &classes {
             let parts = class.chunks(inputs.members.len().max(1)).chain(std::iter::repeat(&[][..]));
             rankings.iter_mut().zip(parts).for_each(|(ranking, part)| ranking.push(part));
         }
-        let octets =
-            partition.size_in_bytes() + classes.len() * inputs.members.len() * inputs.ranks.len() * size_of::<u16>();
+        let octets = partition.size_in_bytes()
+            + classes.len() * inputs.members.len() * inputs.ranks.len() * size_of::<u16>()
+            + latencies.size_in_bytes();
         Self {
             digest: digest(&partition, &classes),
             depth: Some(depth).filter(|depth| *depth != ClassRanks::LAST),
             location: LocationRankings {
                 partition: ClientPartition::new(partition).unwrap_or_else(ClientPartition::everywhere),
                 rankings,
+                latencies,
             },
             octets,
             inputs,
@@ -116,16 +118,18 @@ struct ClassBuilder<'s> {
     /// Coordinates of the members, for the ranking `nearest`.
     points: Vec<Option<EarthPoint>>,
     classes: IndexSet<Box<[u16]>>,
+    /// For each class and member the sum of latencies in microseconds, and their number. Empty if the policy does not rank by latency.
+    latencies: Vec<(u64, u32)>,
 }
 
 impl<'s> ClassBuilder<'s> {
     fn new(inputs: &'s RankingInputs, depth: u16, classes_max: usize) -> Self {
         let points = inputs.members.iter().map(|member| member.coordinates.map(EarthPoint::from)).collect();
-        Self { inputs, depth, classes_max, points, classes: IndexSet::new() }
+        Self { inputs, depth, classes_max, points, classes: IndexSet::new(), latencies: Vec::new() }
     }
 
-    /// Returns the partition into classes and the ranks of each class. `None` if there are too many.
-    fn build(mut self) -> Option<(Partition, IndexSet<Box<[u16]>>)> {
+    /// Returns the partition into classes, the ranks of each class, and the mean latencies. `None` if there are too many.
+    fn build(mut self) -> Option<(Partition, IndexSet<Box<[u16]>>, ClassLatencies)> {
         let inputs = self.inputs;
         let nowhere = ClientLocation::default();
         let places: Vec<&ClientLocation> = inputs.map.iter().flat_map(|map| map.locations()).collect();
@@ -142,7 +146,9 @@ impl<'s> ClassBuilder<'s> {
             (None, Some(table)) => table.partition().map(|latencies| class(0, latencies)),
             (None, None) => Partition::uniform(class(0, 0)),
         };
-        (self.classes.len() <= self.classes_max).then_some((partition, self.classes))
+        let mean = |(sum, count): (u64, u32)| Some(Latency(sum.checked_div(count.into())? as u32)); // a mean of 32 bits
+        let latencies = ClassLatencies::new(inputs.members.len(), self.latencies.into_iter().map(mean).collect());
+        (self.classes.len() <= self.classes_max).then_some((partition, self.classes, latencies))
     }
 
     /// Returns the class for a location and a row of the latency table.
@@ -152,7 +158,24 @@ impl<'s> ClassBuilder<'s> {
             return 0;
         }
         let ranks = self.ranks(place, latencies);
-        self.classes.insert_full(ranks).0 as u32
+        let class = self.classes.insert_full(ranks).0;
+        self.add_latencies(class, latencies);
+        class as u32
+    }
+
+    /// Adds a row of the latency table to the means of a class.
+    fn add_latencies(&mut self, class: usize, row: u32) {
+        let Some(table) = &self.inputs.latencies else { return };
+        let count = self.inputs.members.len();
+        if self.latencies.len() < (class + 1) * count {
+            self.latencies.resize((class + 1) * count, (0, 0));
+        }
+        let means = &mut self.latencies[class * count..];
+        for (mean, member) in means.iter_mut().zip(&self.inputs.members) {
+            if let Some(Latency(micros)) = member.column.and_then(|column| *table.row(row).get(column)?) {
+                *mean = (mean.0 + u64::from(micros), mean.1 + 1);
+            }
+        }
     }
 
     /// Returns the ranks of the members, one ranking after the other.

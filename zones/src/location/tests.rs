@@ -221,6 +221,33 @@ fn map_and_latency_table_are_overlaid() {
 }
 
 #[test]
+fn latencies_of_a_class_are_the_means_of_its_networks() {
+    let clusters = ["a", "b"].map(|name| ClusterName::new(name).unwrap()).to_vec();
+    let row = |network: &str, cells: [Option<u32>; 2]| {
+        (network.parse().unwrap(), cells.map(|cell| cell.map(Latency)).to_vec())
+    };
+    let rows = vec![
+        row("192.0.2.0/24", [Some(10_000), Some(30_000)]),
+        row("198.51.100.0/24", [Some(20_000), Some(80_000)]),
+        row("203.0.113.0/24", [None, Some(5_000)]),
+    ];
+    let table = LatencyTable::new(LatencyTableName::new("rtt").unwrap(), clusters, rows);
+    let mut inputs = inputs(&[Rank::Latency { tolerance: Duration::from_millis(10) }], &world());
+    inputs.map = None;
+    inputs.latencies = Some(Arc::new(table));
+    (inputs.members[0].column, inputs.members[2].column) = (Some(0), Some(1));
+    let placed = compiled(inputs);
+    let of = |client: &str| {
+        let (class, _) = placed.location.partition.lookup(client.parse().unwrap());
+        [0, 1, 2, 9].map(|member| placed.location.latencies.get(class, member).map(|Latency(micros)| micros))
+    };
+    assert_eq!(of("192.0.2.1"), [Some(15_000), None, Some(55_000), None]);
+    assert_eq!(of("198.51.100.1"), of("192.0.2.1"), "the order is the same");
+    assert_eq!(of("203.0.113.1"), [None, None, Some(5_000), None]);
+    assert_eq!(of("8.8.8.8"), [None; 4]);
+}
+
+#[test]
 fn note_of_unknown_client_says_unknown() {
     let placed = compiled(inputs(&[Rank::Nearest], &world()));
     let client = "8.8.8.8".parse().unwrap();

@@ -4,20 +4,25 @@
 //! group; a cluster that the pool does not have is missing. Equal rankings with equal weights are one class whatever pool they are of, and
 //! the most similar ones are merged until a group has few. All of it follows from the snapshot, so servers with one configuration have the
 //! same classes.
+//!
+//! Many pools have few rankings: each is numbered when a pool with it is compiled, and its uses are counted. So a changed pool costs what it
+//! changes, however many others there are.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use fairway_model::{ClusterCost, ClusterName};
+use fairway_model::{ClusterCost, ClusterName, Latency};
 use fairway_steering::classes::{Classes, Ranking};
 
-use super::{pool::SteerPool, targets::TargetTable};
-use crate::{chunks::Chunks, shares::UNBALANCED};
+use super::{order::MemberLatencies, pool::SteerPool, target_uses::RankingUses, targets::TargetTable};
+use crate::shares::UNBALANCED;
 
 /// The location classes of load control.
 #[derive(Debug)]
 pub struct LoadClasses {
     groups: Vec<LoadGroup>,
-    /// For each location class of each pool, from [`SteerPool::load_begin`] on: its number here, or [`LoadClasses::NONE`].
+    /// For each location class of each pool, from [`SteerPool::load_begin`] on: the number of its ranking.
+    rankings: Arc<Vec<u32>>,
+    /// For each ranking: its class, or [`LoadClasses::NONE`].
     of: Box<[u32]>,
     count: usize,
 }
@@ -40,68 +45,66 @@ impl LoadGroup {
     }
 }
 
-/// Ranking of clusters, by their numbers: the rank of each, and its part of their weights in thousandths.
-type Ranks = BTreeMap<u16, (u8, u16)>;
+/// Ranking of clusters, by their numbers: the cost of each in thousandths of a rank, and its part of their weights in thousandths.
+pub(super) type Ranks = BTreeMap<u16, (u32, u16)>;
 
-/// Clients with one ranking.
-#[derive(Default)]
-struct Clients {
-    /// Number of blocks of client addresses.
+/// A ranking that pools have.
+struct Used<'a> {
+    number: usize,
+    ranks: &'a Ranks,
+    /// Number of blocks of client addresses with it.
     blocks: u64,
-    /// Places in [`LoadClasses::of`].
-    places: Vec<usize>,
 }
 
 impl LoadClasses {
     /// No class: load control has nothing to decide.
     const NONE: u32 = u32::MAX;
 
-    pub(crate) fn new(pools: &Chunks<SteerPool>, targets: &TargetTable) -> Self {
+    pub(crate) fn new(targets: &TargetTable, uses: &[RankingUses]) -> Self {
         let mut names: Vec<Option<&ClusterName>> = vec![None; targets.balanced.len()];
         targets.balanced.iter().for_each(|(name, number)| names[usize::from(*number)] = Some(name));
         let mut joined = Joined::new(names.len());
-        let mut rankings: BTreeMap<Ranks, Clients> = BTreeMap::new();
-        for pool in pools.iter().filter(|pool| pool.load) {
-            for (class, blocks) in (0u16..).zip(pool.blocks_by_class()) {
-                let ranks = pool.ranks(class);
-                let Some(first) = ranks.keys().next().copied() else { continue };
-                ranks.keys().for_each(|cluster| joined.join(first, *cluster));
-                let clients = rankings.entry(ranks).or_default();
-                clients.blocks += u64::from(blocks);
-                clients.places.push(pool.load_begin as usize + usize::from(class));
-            }
+        let used = targets.rankings.iter().zip(uses).enumerate().filter(|(_, (_, uses))| uses.classes > 0);
+        let used: Vec<Used<'_>> =
+            used.map(|(number, (ranks, uses))| Used { number, ranks, blocks: uses.blocks }).collect();
+        let first = |used: &Used<'_>| used.ranks.keys().next().copied();
+        for ranking in &used {
+            let Some(first) = first(ranking) else { continue };
+            ranking.ranks.keys().for_each(|cluster| joined.join(first, *cluster));
         }
-        let mut by_group: BTreeMap<u16, Vec<(Ranks, Clients)>> = BTreeMap::new();
-        for (ranks, clients) in rankings {
-            let Some(first) = ranks.keys().next().copied() else { continue };
-            by_group.entry(joined.group(first)).or_default().push((ranks, clients));
+        let mut by_group: BTreeMap<u16, Vec<Used<'_>>> = BTreeMap::new();
+        for ranking in used {
+            let Some(first) = first(&ranking) else { continue };
+            by_group.entry(joined.group(first)).or_default().push(ranking);
         }
-        let mut classes = Self { groups: Vec::new(), of: vec![Self::NONE; targets.load_classes()].into(), count: 0 };
+        let of = vec![Self::NONE; targets.rankings.len()].into();
+        let mut classes = Self { groups: Vec::new(), rankings: Arc::clone(&targets.class_rankings), of, count: 0 };
         by_group.into_values().for_each(|rankings| classes.add_group(&rankings, &names));
         classes
     }
 
-    fn add_group(&mut self, rankings: &[(Ranks, Clients)], names: &[Option<&ClusterName>]) {
-        let mut numbers: Vec<u16> = rankings.iter().flat_map(|(ranks, _)| ranks.keys().copied()).collect();
+    fn add_group(&mut self, rankings: &[Used<'_>], names: &[Option<&ClusterName>]) {
+        let mut numbers: Vec<u16> = rankings.iter().flat_map(|of| of.ranks.keys().copied()).collect();
         numbers.sort_by_key(|number| names[usize::from(*number)]);
         numbers.dedup();
         // More than two differ by where both have a cluster.
-        let missing = 2.0 * numbers.len() as f64;
-        let ranking = |(ranks, clients): &(Ranks, Clients)| {
-            let cost = |number: &u16| ranks.get(number).map_or(missing, |(rank, _)| f64::from(*rank));
+        let highest = rankings.iter().flat_map(|of| of.ranks.values()).map(|(cost, _)| cost / 1_000).max();
+        let missing = 2.0 * f64::from(highest.unwrap_or_default().max(numbers.len() as u32));
+        let ranking = |Used { ranks, blocks, .. }: &Used<'_>| {
+            let cost = |number: &u16| ranks.get(number).map_or(missing, |(cost, _)| f64::from(*cost) / 1_000.0);
             let weight = |number: &u16| ranks.get(number).map_or(0.0, |(_, weight)| f64::from(*weight) / 1_000.0);
             let (costs, weights) = numbers.iter().map(|number| (cost(number), weight(number))).unzip();
-            Ranking { costs, weights, demand: clients.blocks as f64 }
+            Ranking { costs, weights, demand: *blocks as f64 }
         };
-        let mut all: Vec<(Ranking, &Clients)> = rankings.iter().map(|own| (ranking(own), &own.1)).collect();
+        let mut all: Vec<(Ranking, usize)> = rankings.iter().map(|own| (ranking(own), own.number)).collect();
         // The numbers of clusters depend on earlier configurations, and which classes are merged on the order.
         let thousandths = |value: &f64| (value * 1_000.0).round() as u32;
         let key = |ranking: &Ranking| ranking.costs.iter().chain(&ranking.weights).map(thousandths).collect::<Vec<_>>();
         all.sort_by_cached_key(|(ranking, _)| key(ranking));
-        let (ordered, clients): (Vec<Ranking>, Vec<&Clients>) = all.into_iter().unzip();
+        let (ordered, places): (Vec<Ranking>, Vec<usize>) = all.into_iter().unzip();
         let classes = Classes::of(&ordered);
-        for (clients, class) in clients.iter().zip(&classes.of) {
-            clients.places.iter().for_each(|place| self.of[*place] = (self.count + class) as u32);
+        for (place, class) in places.iter().zip(&classes.of) {
+            self.of[*place] = (self.count + class) as u32;
         }
         let cost = |(cost, weight): (&f64, &f64)| {
             (*cost < missing).then(|| ClusterCost { cost: thousandths(cost), weight: thousandths(weight) })
@@ -135,13 +138,8 @@ impl LoadClasses {
     /// class has if there is none.
     #[inline]
     pub(crate) fn number(&self, begin: u32, class: u16) -> usize {
-        self.of.get(begin as usize + usize::from(class)).map_or(usize::MAX, |number| *number as usize)
-    }
-
-    /// Returns the index of the group that the clusters of a pool belong to.
-    pub fn group(&self, pool: &SteerPool) -> Option<usize> {
-        let class = (0..pool.orders.count()).find_map(|class| self.class(pool, class))?;
-        Some(self.place(class).0)
+        let ranking = self.rankings.get(begin as usize + usize::from(class));
+        ranking.and_then(|ranking| self.of.get(*ranking as usize)).map_or(usize::MAX, |number| *number as usize)
     }
 
     /// Returns the index of the group that a class belongs to, and its number there.
@@ -152,17 +150,23 @@ impl LoadClasses {
 }
 
 impl SteerPool {
-    /// Returns the ranks of clusters in a location class, and their parts of the weights. A group with a cluster that takes all its clients,
+    /// Returns the costs of clusters in a location class, and their parts of the weights. A group with a cluster that takes all its clients,
     /// and what is farther, gets none by load. Neither do standby members.
-    fn ranks(&self, class: u16) -> Ranks {
+    pub(super) fn ranks(&self, class: u16, latencies: &MemberLatencies<'_>) -> Ranks {
         let mut ranks = Ranks::new();
         let groups = self.orders.class(class).chunk_by(|step, _| !step.ends_group());
+        let (mut cost, mut before) = (0, None);
         for group in groups {
             let members = || group.iter().map(|step| &self.members[usize::from(step.index)]);
             if members().any(|member| member.standby || member.cluster == UNBALANCED) {
                 break;
             }
-            members().for_each(|member| _ = ranks.entry(member.cluster).or_insert((group[0].group, member.weight)));
+            let own = members()
+                .next()
+                .map(|first| (first.tier, members().filter_map(|member| latencies(class, member.number)).min()));
+            cost += before.zip(own).map_or(0, |(before, own)| step_cost(before, own));
+            before = own;
+            members().for_each(|member| _ = ranks.entry(member.cluster).or_insert((cost, member.weight)));
         }
         let sum: u64 = ranks.values().map(|(_, weight)| u64::from(*weight)).sum();
         for (_, weight) in ranks.values_mut() {
@@ -171,6 +175,20 @@ impl SteerPool {
         ranks
     }
 }
+
+/// Returns the cost of a group of members in addition to that of the group before it, in thousandths of a rank, from the tier and the least
+/// latency of each.
+fn step_cost((tier, latency): (u8, Option<Latency>), (next_tier, next): (u8, Option<Latency>)) -> u32 {
+    match (latency, next) {
+        (Some(Latency(before)), Some(Latency(next))) if tier == next_tier => {
+            (next.saturating_sub(before) / 1_000).max(1) * 1_000 / MILLISECONDS_OF_RANK
+        }
+        _ => 1_000,
+    }
+}
+
+/// Milliseconds of latency that cost as much as a rank: neighbouring regions of a continent are 10 to 30 ms apart (docs/decisions/0008-load-control.md).
+const MILLISECONDS_OF_RANK: u32 = 25;
 
 /// Clusters that are joined to groups.
 struct Joined(Vec<u16>);

@@ -1,6 +1,6 @@
-//! Use counts of targets and balanced clusters.
+//! Use counts of targets, balanced clusters and their rankings.
 
-use super::pool::SteerPool;
+use super::{pool::SteerPool, targets::TargetTable};
 use crate::target::TargetIndex;
 
 /// Number of members with each target and in each balanced cluster. Unused targets are removed, since they would be
@@ -9,17 +9,38 @@ use crate::target::TargetIndex;
 pub(crate) struct TargetUses {
     targets: Vec<u32>,
     balanced: Vec<u32>,
+    rankings: Vec<RankingUses>,
+}
+
+/// Uses of a ranking of balanced clusters, in all pools together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RankingUses {
+    /// Location classes with it.
+    pub(super) classes: u32,
+    /// Blocks of client addresses in them.
+    pub(super) blocks: u64,
 }
 
 impl TargetUses {
     /// Adds the uses of a pool.
-    pub(crate) fn add(&mut self, pool: &SteerPool) {
+    pub(crate) fn add(&mut self, pool: &SteerPool, table: &TargetTable) {
         self.each(pool, |count| *count += 1);
+        self.each_ranking(pool, table, |uses, blocks| {
+            *uses = RankingUses { classes: uses.classes + 1, blocks: uses.blocks + blocks };
+        });
     }
 
     /// Subtracts the uses of a pool.
-    pub(crate) fn take(&mut self, pool: &SteerPool) {
+    pub(crate) fn take(&mut self, pool: &SteerPool, table: &TargetTable) {
         self.each(pool, |count| *count -= 1);
+        self.each_ranking(pool, table, |uses, blocks| {
+            *uses = RankingUses { classes: uses.classes - 1, blocks: uses.blocks - blocks };
+        });
+    }
+
+    /// Returns the uses of each ranking of balanced clusters, by its number.
+    pub(crate) fn rankings(&self) -> &[RankingUses] {
+        &self.rankings
     }
 
     /// True if a balanced cluster has no use.
@@ -45,12 +66,22 @@ impl TargetUses {
             change(slot(&mut self.balanced, cluster.into()));
         }
     }
+
+    fn each_ranking(&mut self, pool: &SteerPool, table: &TargetTable, change: impl Fn(&mut RankingUses, u64)) {
+        if !pool.load {
+            return;
+        }
+        let rankings = &table.class_rankings[pool.load_begin as usize..];
+        for (ranking, blocks) in rankings.iter().zip(pool.blocks_by_class()) {
+            change(slot(&mut self.rankings, *ranking as usize), blocks.into());
+        }
+    }
 }
 
 /// Returns the count of a number, and adds it if it is new.
-fn slot(counts: &mut Vec<u32>, at: usize) -> &mut u32 {
+fn slot<T: Clone + Default>(counts: &mut Vec<T>, at: usize) -> &mut T {
     if counts.len() <= at {
-        counts.resize(at + 1, 0);
+        counts.resize(at + 1, T::default());
     }
     &mut counts[at]
 }

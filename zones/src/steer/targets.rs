@@ -5,6 +5,7 @@ use std::{collections::HashMap, net::IpAddr, sync::Arc};
 use fairway_model::{Cluster, ClusterName, Monitor, MonitorName, ProbeAddress, Schedule, Target};
 use indexmap::IndexSet;
 
+use super::{load_classes::Ranks, order::MemberLatencies, pool::SteerPool};
 use crate::{
     shares::{ClusterNumbers, UNBALANCED},
     target::TargetIndex,
@@ -30,8 +31,10 @@ pub struct TargetTable {
     pub(crate) schedules: Arc<IndexSet<Schedule>>,
     /// Words reserved for closed members.
     pub(super) closed_words: u32,
-    /// Location classes of pools that balance by load.
-    pub(super) load_classes: u32,
+    /// Different rankings of balanced clusters, by number.
+    pub(super) rankings: Arc<IndexSet<Ranks>>,
+    /// For each location class of each pool that balances by load, the number of its ranking.
+    pub(super) class_rankings: Arc<Vec<u32>>,
 }
 
 impl TargetTable {
@@ -103,9 +106,21 @@ impl TargetTable {
         [self.memory_words as usize, self.closed_words as usize]
     }
 
-    /// Returns the number of location classes of pools that balance by load.
+    /// Numbers the rankings of the location classes of a pool that balances by load. Returns the index of the first.
+    pub(super) fn rank(&mut self, pool: &SteerPool, latencies: &MemberLatencies<'_>) -> u32 {
+        let begin = u32::try_from(self.class_rankings.len()).expect("memory ends before 2^32 classes");
+        for class in 0..pool.orders.count() {
+            let ranks = pool.ranks(class, latencies);
+            let known = self.rankings.get_index_of(&ranks);
+            let number = known.unwrap_or_else(|| Arc::make_mut(&mut self.rankings).insert_full(ranks).0);
+            Arc::make_mut(&mut self.class_rankings).push(number as u32); // at most one per class
+        }
+        begin
+    }
+
+    /// Returns the number of location classes of pools that balance by load. There are at most as many rankings.
     pub(crate) fn load_classes(&self) -> usize {
-        self.load_classes as usize
+        self.class_rankings.len()
     }
 
     /// Drops the parts that only the compilation needs.

@@ -201,6 +201,7 @@ impl Scene {
             LocationRankings {
                 partition: ClientPartition::new(Partition::of_networks(quarters.into_iter().zip(0..), 0)).unwrap(),
                 rankings: vec![rows],
+                latencies: ClassLatencies::default(),
             }
         } else {
             LocationRankings::none()

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     adaptive_ttl::AdaptiveTtls,
+    balance::pools::BalancedPools,
     configured::{Configured, MergedState, Previous},
     declared::{ClaimRules, Declared, Releases},
 };
@@ -25,9 +26,9 @@ zones:
   - { name: in.gslb.example, ns: [ { name: ns1.in.gslb.example, addresses: [192.0.2.53] } ], contact: a@gslb.example, monitor: second }
 monitors: [ { name: first, type: tcp, port: 81 }, { name: second, type: tcp, port: 82 } ]
 clusters:
-  - { name: c0, addresses: [192.0.2.1], dnsName: c0.gslb.example }
-  - { name: c1, addresses: [192.0.2.2, \"2001:db8::2\"], dnsName: c1.in.gslb.example }
-  - { name: c2, addresses: [192.0.2.3], dnsName: c2.example.net, services: [shop] }
+  - { name: c0, addresses: [192.0.2.1], dnsName: c0.gslb.example, capacity: 100 }
+  - { name: c1, addresses: [192.0.2.2, \"2001:db8::2\"], dnsName: c1.in.gslb.example, capacity: 100 }
+  - { name: c2, addresses: [192.0.2.3], dnsName: c2.example.net, services: [shop], capacity: 100 }
   - { name: c3, addresses: [192.0.2.3], dnsName: c3.gslb.example, services: [mail] }
 pools: [ { name: p0, policy: failover, monitor: first, members: [ { cluster: c0 }, { cluster: c1 }, { cluster: c2 } ] } ]
 names: [ { name: n0.gslb.example, pool: p0 }, { name: n0.in.gslb.example, pool: p0 } ]
@@ -236,7 +237,8 @@ fn edit(declared: &mut Declared, dice: &mut SplitMix) {
             };
             let members: Vec<Value> =
                 (0..count).map(|number| json!({"cluster": cluster(number), "weight": 1 + number})).collect();
-            let mut value = json!({"name": pool, "policy": "weighted", "members": members});
+            let policy = if dice.below(2) == 0 { json!(["load", "weighted"]) } else { json!("weighted") };
+            let mut value = json!({"name": pool, "policy": policy, "members": members});
             if dice.below(4) == 0 {
                 (value["ttlMin"], value["ttlMax"]) = (json!("5s"), json!("1h"));
             }
@@ -271,13 +273,18 @@ fn content(configured: &Configured, snapshot: &Snapshot) -> Vec<String> {
             uses.pools(number).keys().collect::<Vec<_>>()
         ));
     }
+    let table = |class: usize| {
+        let (group, class) = snapshot.load_classes().place(class);
+        snapshot.load_classes().groups()[group].costs_of(class).collect::<Vec<_>>()
+    };
     for (pool, info) in snapshot.steer_pools().iter().zip(snapshot.pool_infos().iter()) {
         let member = |(number, cluster, target): (u8, &_, fairway_zones::TargetIndex)| {
             let target = &snapshot.targets()[target.0 as usize];
             format!("{number} {cluster} {} {:?}", target.address, target.monitor)
         };
         let members: Vec<String> = SteerPool::member_targets(pool).map(member).collect();
-        content.push(format!("{} {:?} {members:?}", info.name, info.names));
+        let table = snapshot.load_classes().class(pool, 0).map(table);
+        content.push(format!("{} {:?} {members:?} {table:?}", info.name, info.names));
     }
     content.sort();
     content
@@ -475,6 +482,7 @@ fn differences(ours: &MergedState, theirs: &MergedState) -> Vec<&'static str> {
 fn play(scene: &Scene, seed: u64, edit: impl Fn(&mut Declared, &mut SplitMix)) -> u32 {
     let (reader, mut before) = read(scene);
     let (mut declared, mut dice, mut ttls) = (Declared::default(), SplitMix::new(seed), AdaptiveTtls::default());
+    let mut balanced = BalancedPools::default();
     let mut incremental = 0;
     for step in 0..30 {
         (0..1 + dice.below(3)).for_each(|_| edit(&mut declared, &mut dice));
@@ -494,6 +502,10 @@ fn play(scene: &Scene, seed: u64, edit: impl Fn(&mut Declared, &mut SplitMix)) -
         new_ttls.follow(&snapshot);
         ttls.follow(&snapshot);
         assert_eq!(ttls.pools, new_ttls.pools, "{context}");
+        let mut new_balanced = BalancedPools::default();
+        new_balanced.follow(&snapshot);
+        balanced.follow(&snapshot);
+        assert!(balanced.is_same(&new_balanced), "{context}: {balanced:?}");
         before = Previous::new(Arc::new(ours), Arc::new(snapshot));
     }
     incremental

@@ -6,7 +6,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use super::{Partition, PartitionMatch};
-use crate::Network;
+use crate::{Latency, Network};
 
 /// A partition of all IPv4 and IPv6 addresses into blocks as large as possible, each in one location class. Copies
 /// share memory.
@@ -105,12 +105,39 @@ pub struct LocationRankings {
     pub partition: ClientPartition,
     /// Ranks by each ranking, in the order of the policy. Members are in declared order.
     pub rankings: Vec<ClassRanks>,
+    /// Mean latencies of the members; none if the policy does not rank by `latency`.
+    pub latencies: ClassLatencies,
+}
+
+/// Mean latency of each member from the client networks of each class.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClassLatencies {
+    members: usize,
+    latencies: Vec<Option<Latency>>,
+}
+
+impl ClassLatencies {
+    /// Returns the latencies of this many members, one class after the other.
+    pub fn new(members: usize, latencies: Vec<Option<Latency>>) -> Self {
+        Self { members, latencies }
+    }
+
+    /// Returns the mean latency of a member from the clients of a class; `None` if it is not known.
+    pub fn get(&self, class: u16, member: usize) -> Option<Latency> {
+        let own = self.latencies.get(usize::from(class) * self.members..)?;
+        own.get(member).copied().flatten().filter(|_| member < self.members)
+    }
+
+    /// Returns the size in bytes.
+    pub fn size_in_bytes(&self) -> usize {
+        self.latencies.len() * size_of::<Option<Latency>>()
+    }
 }
 
 impl LocationRankings {
     /// Returns the location part of a pool that does not rank by location.
     pub fn none() -> Self {
-        Self { partition: ClientPartition::everywhere(), rankings: Vec::new() }
+        Self { partition: ClientPartition::everywhere(), rankings: Vec::new(), latencies: ClassLatencies::default() }
     }
 
     /// True if clients of a class may get a member, by its index in the declared pool.

@@ -144,8 +144,8 @@ impl Controller {
 
 /// Returns what a cluster has room for, beside the demand that moves there: its declared part, its budget, then overload at rising penalties,
 /// each of which is more than any costs differ.
-pub(super) fn rooms((declared, budget): (f64, f64), moving: f64, clusters: usize) -> Vec<Room> {
-    let penalty = 4.0 * clusters as f64;
+pub(super) fn rooms((declared, budget): (f64, f64), moving: f64, costs_max: f64) -> Vec<Room> {
+    let penalty = 4.0 * costs_max;
     let overloads = (1..).zip(OVERLOADS).map(|(number, part)| (budget * part, penalty * f64::from(number)));
     let ends = [(declared.min(budget), 0.0), (budget, EVEN_COST)].into_iter().chain(overloads);
     let mut from = moving;

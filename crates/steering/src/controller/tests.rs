@@ -48,7 +48,8 @@ fn fraction(rng: &mut SplitMix) -> f64 {
 
 impl Model {
     /// Draws 3 to 8 clusters with capacities up to 1 : 10, an order of them for each class, and caches by Zipf's law that need `offered` of
-    /// the capacity.
+    /// the capacity. With even seeds the costs are ranks; else they differ by up to four ranks from one cluster to the next, as
+    /// latencies do.
     fn new(seed: u64, offered: f64, noise: f64) -> Self {
         let mut rng = SplitMix::new(seed);
         let count = 3 + rng.below(6) as usize;
@@ -56,7 +57,8 @@ impl Model {
         let costs: Vec<Vec<f64>> = (0..CLASSES)
             .map(|_| {
                 let keys: Vec<f64> = (0..count).map(|_| fraction(&mut rng)).collect();
-                keys.iter().map(|key| keys.iter().filter(|other| *other < key).count() as f64).collect()
+                let cost = |step: &f64| if seed % 2 == 0 { 1.0 } else { 4.0 * step };
+                keys.iter().map(|key| keys.iter().filter(|other| *other < key).map(cost).sum()).collect()
             })
             .collect();
         let sizes: Vec<f64> = (1..=CACHES).map(|number| (number as f64).powf(-0.5)).collect();

@@ -74,10 +74,13 @@ impl SteerPool {
             memory_begin: if down == Down::LastGood { reserve(&mut targets.memory_words, words) } else { 0 },
             closed_begin: reserve(&mut targets.closed_words, closed_count),
             closed_count: closed_count as u8,
-            load_begin: if pool.policy.load { reserve(&mut targets.load_classes, classes.len()) } else { 0 },
+            load_begin: 0,
             details: Arc::new(Details { schedules, ..Details::new(pool, &declared, &seen, targets) }),
             members: members.into(),
         };
+        if built.load {
+            built.load_begin = targets.rank(&built, &ranking.latencies(classes));
+        }
         // The slow path looks up the adaptive TTL, so that other pools need no test for it.
         if pool.ttl_bounds.is_none() {
             built.fast_path = Family::BOTH.map(|family| built.fast_path_of(family));

@@ -1,6 +1,8 @@
 //! Pools that balance by load, and orders that depend on the client's location.
 
-use fairway_model::{Permille, Policy, Rank, Selection, Spread};
+use std::time::Duration;
+
+use fairway_model::{Latency, Permille, Policy, Rank, Selection, Spread};
 use proptest::prelude::*;
 
 use super::*;
@@ -169,6 +171,30 @@ fn each_ranking_has_its_own_table() {
 }
 
 #[test]
+fn costs_are_in_milliseconds_where_latencies_decide() {
+    let costs = |ranks: Vec<Rank>, members: &str, millis: [Option<u32>; 3]| {
+        let scene = Scene::new(Policy { ranks, load: true, ..Policy::WEIGHTED }, members, |_| {});
+        let mut classes = ClassRanks::new(3);
+        classes.push(&[0, 1, 2]);
+        let partition = ClientPartition::everywhere();
+        let latencies =
+            ClassLatencies::new(3, millis.map(|millis| millis.map(|millis| Latency(millis * 1_000))).to_vec());
+        let rankings = LocationRankings { partition, rankings: vec![classes.clone(), classes], latencies };
+        let scene = Scene::compile_at(scene.desired, scene.pool, &rankings);
+        scene.snapshot.load_classes().groups()[0].costs[0].iter().flatten().map(|of| of.cost).collect::<Vec<_>>()
+    };
+    let latency = Rank::Latency { tolerance: Duration::from_millis(1) };
+    assert_eq!(costs(vec![latency], "a b c", [Some(10), Some(20), Some(210)]), [0, 400, 8_000], "25 ms are a rank");
+    assert_eq!(costs(vec![latency, Rank::Nearest], "a b c", [Some(10), Some(10), None]), [0, 40, 1_040]);
+    assert_eq!(
+        costs(vec![latency], "a b@2 c@2", [Some(10), Some(20), Some(30)]),
+        [0, 1_000, 1_400],
+        "tiers count first"
+    );
+    assert_eq!(costs(vec![Rank::Nearest, latency], "a b c", [Some(10), Some(20), Some(30)]), [0, 1_000, 2_000]);
+}
+
+#[test]
 fn cluster_without_capacity_takes_its_clients() {
     let scene = loaded("a b@2 c@3");
     let mut desired = scene.desired.clone();
@@ -193,8 +219,7 @@ fn pools_that_share_clusters_are_one_group() {
         let pool = Pool { name: PoolName::new(name).unwrap(), ..scene.pool };
         built.push(SteerPool::build(&desired, &pool, None, &LocationRankings::none(), &mut table));
     }
-    let (empty, _) = compile(&DesiredState::default(), &[], &ServerOptions::default(), None).unwrap();
-    let snapshot = Snapshot { pools: built.into_iter().collect(), targets: table, ..empty };
+    let snapshot = snapshot_of(&built, table);
     let groups = snapshot.load_classes().groups().iter();
     let mut names: Vec<String> =
         groups.map(|group| group.clusters.iter().map(ClusterName::as_str).collect::<String>()).collect();
@@ -211,8 +236,7 @@ fn pools_of_the_same_clusters_with_other_weights_have_tables_of_their_own() {
         let pool = Pool { name: PoolName::new(name).unwrap(), ..scene.pool };
         built.push(SteerPool::build(&scene.desired, &pool, None, &LocationRankings::none(), &mut table));
     }
-    let (empty, _) = compile(&DesiredState::default(), &[], &ServerOptions::default(), None).unwrap();
-    let snapshot = Snapshot { pools: built.iter().cloned().collect(), targets: table, ..empty };
+    let snapshot = snapshot_of(&built, table);
     let classes = snapshot.load_classes();
     let of: Vec<usize> = built.iter().map(|pool| classes.class(pool, 0).unwrap()).collect();
     assert_eq!((of[0] == of[1], of[0] == of[2]), (false, true), "9:1 and 18:2 are the same");

@@ -16,12 +16,13 @@ mod views;
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    ClassRanks, ClientPartition, Cluster, ClusterCost, ClusterName, Demand, DesiredState, Health, HealthStatus,
-    LocationRankings, Member, OverrideAction, Partition, Policy, Pool, PoolName, Schedule, Shares, SlotTable, Tier,
-    Weight,
+    ClassLatencies, ClassRanks, ClientPartition, Cluster, ClusterCost, ClusterName, Demand, DesiredState, Health,
+    HealthStatus, LocationRankings, Member, OverrideAction, Partition, Policy, Pool, PoolName, Schedule, Shares,
+    SlotTable, Tier, Weight,
 };
 
 use super::{
+    TargetUses,
     answer::{Answer, Choice, Family, Kind},
     pool::SteerPool,
     targets::TargetTable,
@@ -40,6 +41,14 @@ pub(super) struct Scene {
     desired: DesiredState,
     pub(super) steer: SteerPool,
     pub(super) snapshot: Snapshot,
+}
+
+/// Returns a snapshot with these pools and nothing else.
+fn snapshot_of(pools: &[SteerPool], targets: TargetTable) -> Snapshot {
+    let (empty, _) = compile(&DesiredState::default(), &[], &ServerOptions::default(), None).unwrap();
+    let mut uses = TargetUses::default();
+    pools.iter().for_each(|pool| uses.add(pool, &targets));
+    Snapshot { pools: pools.iter().cloned().collect(), targets, target_uses: uses, ..empty }
 }
 
 impl Scene {
@@ -67,6 +76,7 @@ impl Scene {
         let location = LocationRankings {
             partition: ClientPartition::new(Partition::of_networks(halves.into_iter().zip(0..), 0)).unwrap(),
             rankings: vec![classes],
+            latencies: ClassLatencies::default(),
         };
         Self::compile_at(scene.desired, scene.pool, &location)
     }
@@ -83,9 +93,7 @@ impl Scene {
 
     /// Returns a pool with a snapshot that has nothing else.
     pub(super) fn of(desired: DesiredState, pool: Pool, steer: SteerPool, targets: TargetTable) -> Self {
-        let (empty, _) = compile(&DesiredState::default(), &[], &ServerOptions::default(), None).unwrap();
-        let snapshot = Snapshot { pools: [steer.clone()].into_iter().collect(), targets, ..empty };
-        Self { pool, desired, steer, snapshot }
+        Self { pool, desired, snapshot: snapshot_of(std::slice::from_ref(&steer), targets), steer }
     }
 
     /// Returns another pool over the same clusters.

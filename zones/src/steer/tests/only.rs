@@ -123,7 +123,11 @@ fn too_many_classes_drop_ranks_but_keep_exclusions() {
     let scene = Scene::new(geo(false, Selection::First), "a b c", |pool| {
         pool.members[2].networks = vec!["1.3.128.0/17".parse().unwrap()];
     });
-    let scene = Scene::compile_at(scene.desired, scene.pool, &LocationRankings { partition, rankings: vec![classes] });
+    let scene = Scene::compile_at(
+        scene.desired,
+        scene.pool,
+        &LocationRankings { partition, rankings: vec![classes], latencies: ClassLatencies::default() },
+    );
     assert!(scene.steer.details.ignores_location);
     let runtime = scene.runtime("d u d");
     let answer = |client| scene.text(Kind::V4, scene.choose(Kind::V4, &runtime, client).answer);

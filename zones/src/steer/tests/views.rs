@@ -214,7 +214,11 @@ fn views_and_locations_make_one_partition() {
     [[0, 1, 2], [2, 1, 0]].iter().for_each(|ranks| classes.push(ranks));
     let halves = ["0.0.0.0/1", "128.0.0.0/1"].map(|half| half.parse().unwrap());
     let partition = ClientPartition::new(Partition::of_networks(halves.into_iter().zip(0..), 0)).unwrap();
-    let placed = Scene::compile_at(scene.desired, scene.pool, &LocationRankings { partition, rankings: vec![classes] });
+    let placed = Scene::compile_at(
+        scene.desired,
+        scene.pool,
+        &LocationRankings { partition, rankings: vec![classes], latencies: ClassLatencies::default() },
+    );
     let runtime = placed.runtime("u u u");
     let answer = |client| placed.text(Kind::V4, placed.choose(Kind::V4, &runtime, client).answer);
     assert_eq!([INSIDE, "200.1.1.1", OUTSIDE].map(answer), ["a", "c", "b"]);
@@ -261,7 +265,7 @@ prop_compose! {
         let mut classes = ClassRanks::new(scene.pool.members.len());
         ranked.iter().for_each(|ranks| classes.push(ranks));
         let halves = ["0.0.0.0/1", "128.0.0.0/1", "::/1", "8000::/1"].map(|half| half.parse().unwrap());
-        let location = LocationRankings { partition: ClientPartition::new(Partition::of_networks(halves.into_iter().zip([0, 1, 1, 0]), 0)).unwrap(), rankings: vec![classes] };
+        let location = LocationRankings { partition: ClientPartition::new(Partition::of_networks(halves.into_iter().zip([0, 1, 1, 0]), 0)).unwrap(), rankings: vec![classes], latencies: ClassLatencies::default() };
         let location = if scene.pool.policy.ranks.is_empty() { LocationRankings::none() } else { location };
         let mut table = TargetTable::default();
         let steer = SteerPool::build(&scene.desired, &scene.pool, Some(&zone), &location, &mut table);
