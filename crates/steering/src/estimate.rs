@@ -451,12 +451,15 @@ impl Estimate {
         sums
     }
 
-    /// Returns the sum of the variances of slots that move to each cluster.
+    /// Returns the variance of the caches that moved to each cluster and that its last report does not show. What it shows is known together,
+    /// even if not of which slot it is: a surprise widens the variances of all of them.
     pub(crate) fn arriving_variances(&self) -> Vec<f64> {
         let mut sums = vec![0.0; self.levels.len()];
         for mover in &self.movers {
             let slot = &self.slots[mover.slot];
-            sums[slot.cluster] += slot.variance;
+            let seen =
+                self.levels[slot.cluster].as_ref().map_or(0.0, |level| slot.part_at(slot.cluster, level.at, self.ttl));
+            sums[slot.cluster] += (1.0 - seen) * slot.variance;
         }
         sums
     }

@@ -83,7 +83,7 @@ impl CompiledRankings {
     pub(super) fn new(inputs: RankingInputs, classes_max: usize) -> Self {
         let compiled =
             DEPTHS.iter().find_map(|depth| Some((*depth, ClassBuilder::new(&inputs, *depth, classes_max).build()?)));
-        let (depth, (partition, classes, latencies)) =
+        let (depth, BuiltClasses { partition, ranks: classes, latencies }) =
             compiled.unwrap_or_else(|| unreachable!("without depth there are as many classes as preferences"));
         let mut rankings = vec![ClassRanks::new(inputs.members.len()); inputs.ranks.len()];
         for class in &classes {
@@ -110,6 +110,14 @@ impl CompiledRankings {
 /// Ranks that stay different, in the order of the attempts.
 const DEPTHS: [u16; 7] = [ClassRanks::LAST, 16, 8, 4, 2, 1, 0];
 
+/// The location classes of some rankings.
+struct BuiltClasses {
+    partition: Partition,
+    /// Ranks of the members in each class, one ranking after the other.
+    ranks: IndexSet<Box<[u16]>>,
+    latencies: ClassLatencies,
+}
+
 /// Groups client locations and rows of the latency table into classes.
 struct ClassBuilder<'s> {
     inputs: &'s RankingInputs,
@@ -128,8 +136,8 @@ impl<'s> ClassBuilder<'s> {
         Self { inputs, depth, classes_max, points, classes: IndexSet::new(), latencies: Vec::new() }
     }
 
-    /// Returns the partition into classes, the ranks of each class, and the mean latencies. `None` if there are too many.
-    fn build(mut self) -> Option<(Partition, IndexSet<Box<[u16]>>, ClassLatencies)> {
+    /// Returns the classes. `None` if there are too many.
+    fn build(mut self) -> Option<BuiltClasses> {
         let inputs = self.inputs;
         let nowhere = ClientLocation::default();
         let places: Vec<&ClientLocation> = inputs.map.iter().flat_map(|map| map.locations()).collect();
@@ -148,7 +156,7 @@ impl<'s> ClassBuilder<'s> {
         };
         let mean = |(sum, count): (u64, u32)| Some(Latency(sum.checked_div(count.into())? as u32)); // a mean of 32 bits
         let latencies = ClassLatencies::new(inputs.members.len(), self.latencies.into_iter().map(mean).collect());
-        (self.classes.len() <= self.classes_max).then_some((partition, self.classes, latencies))
+        (self.classes.len() <= self.classes_max).then_some(BuiltClasses { partition, ranks: self.classes, latencies })
     }
 
     /// Returns the class for a location and a row of the latency table.

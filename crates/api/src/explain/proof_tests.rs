@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    ClassRanks, ClientPartition, ClientPrefix, Cluster, ClusterName, Demand, DesiredState, DownAnswer, Health,
-    HealthStatus, LocationRankings, Member, Name, Partition, Permille, Policy, Pool, PoolName, Rank, Schedule,
+    ClassLatencies, ClassRanks, ClientPartition, ClientPrefix, Cluster, ClusterName, Demand, DesiredState, DownAnswer,
+    Health, HealthStatus, LocationRankings, Member, Name, Partition, Permille, Policy, Pool, PoolName, Rank, Schedule,
     ScheduleWindow, Selection, Shares, SlotTable, SplitMix, Spread, SteeredName, Tier, Timestamp, Weight, ZoneSpec,
 };
 use fairway_zonefile::read_zone;

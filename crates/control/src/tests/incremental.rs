@@ -1,19 +1,22 @@
 //! Incremental reloads: the state after any sequence of changes is the state computed from nothing.
 
+mod content;
+
 use std::sync::Arc;
 
 use fairway_access::NameGrants;
 use fairway_contributions::part_key;
 use fairway_model::{DesiredState, PoolName, SplitMix, Timestamp};
 use fairway_providers::{plain_name, webhook_server::Scope};
-use fairway_zones::{ChangedItems, Snapshot, steer::SteerPool};
+use fairway_zones::ChangedItems;
 use serde_json::{Value, json};
 
+use self::content::{content, differences};
 use super::*;
 use crate::{
     adaptive_ttl::AdaptiveTtls,
     balance::pools::BalancedPools,
-    configured::{Configured, MergedState, Previous},
+    configured::{Configured, Previous},
     declared::{ClaimRules, Declared, Releases},
 };
 use fairway_store::objects::{Author, Key, Kind, Object};
@@ -259,37 +262,6 @@ fn edit(declared: &mut Declared, dice: &mut SplitMix) {
     }
 }
 
-/// Returns the content of a snapshot, independent of its numbers.
-fn content(configured: &Configured, snapshot: &Snapshot) -> Vec<String> {
-    let uses = &configured.uses;
-    let mut content = vec![format!("{:x}", snapshot.id())];
-    for target in snapshot.targets() {
-        let number = uses.number_of(target).unwrap();
-        let addresses: Vec<_> = uses.addresses(number).collect();
-        content.push(format!(
-            "{} {:?}: {addresses:?} {:?}",
-            target.address,
-            target.monitor,
-            uses.pools(number).keys().collect::<Vec<_>>()
-        ));
-    }
-    let table = |class: usize| {
-        let (group, class) = snapshot.load_classes().place(class);
-        snapshot.load_classes().groups()[group].costs_of(class).collect::<Vec<_>>()
-    };
-    for (pool, info) in snapshot.steer_pools().iter().zip(snapshot.pool_infos().iter()) {
-        let member = |(number, cluster, target): (u8, &_, fairway_zones::TargetIndex)| {
-            let target = &snapshot.targets()[target.0 as usize];
-            format!("{number} {cluster} {} {:?}", target.address, target.monitor)
-        };
-        let members: Vec<String> = SteerPool::member_targets(pool).map(member).collect();
-        let table = snapshot.load_classes().class(pool, 0).map(table);
-        content.push(format!("{} {:?} {members:?} {table:?}", info.name, info.names));
-    }
-    content.sort();
-    content
-}
-
 /// Project, application, version and groups of all intents.
 const ABOVE: [&str; 5] = ["p", "a", "v1", "default", "default"];
 
@@ -457,25 +429,6 @@ fn state_after_random_intent_changes_is_the_state_from_nothing() {
     };
     let incremental: u32 = (200..240).map(|seed| play(&scene, seed, on_clusters)).sum();
     assert!(incremental > 600, "{incremental} of 1200 were incremental");
-}
-
-/// Returns the names of the parts in which two states differ. The parts are too long to be printed.
-fn differences(ours: &MergedState, theirs: &MergedState) -> Vec<&'static str> {
-    let parts = [
-        ("declared", ours.declared == theirs.declared),
-        ("pools", ours.desired.pools == theirs.desired.pools),
-        ("names", ours.desired.names == theirs.desired.names),
-        ("records", ours.desired.records == theirs.desired.records),
-        ("monitors", ours.desired.monitors == theirs.desired.monitors),
-        ("clusters", ours.desired.clusters == theirs.desired.clusters),
-        ("desired", ours.desired == theirs.desired),
-        ("not_in_files", ours.not_in_files == theirs.not_in_files),
-        ("conflicts", ours.conflicts == theirs.conflicts),
-        ("contributed", ours.contributed == theirs.contributed),
-        ("declared clusters", ours.clusters == theirs.clusters),
-        ("unserved intents", ours.unserved_intents == theirs.unserved_intents),
-    ];
-    parts.into_iter().filter(|(_, are_equal)| !are_equal).map(|(part, _)| part).collect()
 }
 
 /// Makes random changes and compares each state with the one computed from nothing. Returns how many reloads were incremental.

@@ -57,7 +57,7 @@ impl Model {
         let costs: Vec<Vec<f64>> = (0..CLASSES)
             .map(|_| {
                 let keys: Vec<f64> = (0..count).map(|_| fraction(&mut rng)).collect();
-                let cost = |step: &f64| if seed % 2 == 0 { 1.0 } else { 4.0 * step };
+                let cost = |step: &f64| if seed.is_multiple_of(2) { 1.0 } else { 4.0 * step };
                 keys.iter().map(|key| keys.iter().filter(|other| *other < key).map(cost).sum()).collect()
             })
             .collect();
