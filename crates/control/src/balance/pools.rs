@@ -19,7 +19,7 @@ pub(crate) struct BalancedPools {
     clusters: BTreeMap<ClusterName, ClusterUses>,
 }
 
-/// What the balanced pools use of a cluster, with the number of uses.
+/// Targets and TTLs of a cluster in the balanced pools, with the number of their uses.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ClusterUses {
     targets: BTreeMap<ClusterTarget, u32>,

@@ -1,4 +1,4 @@
-//! What is compared of two states.
+//! Parts of two states, to be compared.
 
 use fairway_zones::{Snapshot, TargetIndex, steer::SteerPool};
 
