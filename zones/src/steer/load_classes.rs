@@ -13,7 +13,11 @@ use std::{collections::BTreeMap, sync::Arc};
 use fairway_model::{ClusterCost, ClusterName, Latency};
 use fairway_steering::classes::{Classes, Ranking};
 
-use super::{order::MemberLatencies, pool::SteerPool, target_uses::RankingUses, targets::TargetTable};
+use super::{
+    order::MemberLatencies,
+    pool::SteerPool,
+    targets::{RankingUses, Ranks, TargetTable},
+};
 use crate::shares::UNBALANCED;
 
 /// The location classes of load control.
@@ -44,9 +48,6 @@ impl LoadGroup {
         self.clusters.iter().zip(self.costs[class].iter().copied())
     }
 }
-
-/// Ranking of clusters, by their numbers: the cost of each in thousandths of a rank, and its part of their weights in thousandths.
-pub(super) type Ranks = BTreeMap<u16, (u32, u16)>;
 
 /// A ranking that pools have.
 struct Used<'a> {
@@ -149,10 +150,24 @@ impl LoadClasses {
     }
 }
 
+impl TargetTable {
+    /// Numbers the rankings of the location classes of a pool that balances by load. Returns the index of the first.
+    pub(super) fn rank(&mut self, pool: &SteerPool, latencies: &MemberLatencies<'_>) -> u32 {
+        let begin = u32::try_from(self.class_rankings.len()).expect("memory ends before 2^32 classes");
+        for class in 0..pool.orders.count() {
+            let ranks = pool.ranks(class, latencies);
+            let known = self.rankings.get_index_of(&ranks);
+            let number = known.unwrap_or_else(|| Arc::make_mut(&mut self.rankings).insert_full(ranks).0);
+            Arc::make_mut(&mut self.class_rankings).push(number as u32); // at most one per class
+        }
+        begin
+    }
+}
+
 impl SteerPool {
     /// Returns the costs of clusters in a location class, and their parts of the weights. A group with a cluster that takes all its clients,
     /// and what is farther, gets none by load. Neither do standby members.
-    pub(super) fn ranks(&self, class: u16, latencies: &MemberLatencies<'_>) -> Ranks {
+    fn ranks(&self, class: u16, latencies: &MemberLatencies<'_>) -> Ranks {
         let mut ranks = Ranks::new();
         let groups = self.orders.class(class).chunk_by(|step, _| !step.ends_group());
         let (mut cost, mut before) = (0, None);
@@ -187,7 +202,8 @@ fn step_cost((tier, latency): (u8, Option<Latency>), (next_tier, next): (u8, Opt
     }
 }
 
-/// Milliseconds of latency that cost as much as a rank: neighbouring regions of a continent are 10 to 30 ms apart (docs/decisions/0008-load-control.md).
+/// Milliseconds of latency that cost as much as a rank: neighbouring regions of a continent are 10 to 30 ms apart
+/// (docs/decisions/0008-load-control.md).
 const MILLISECONDS_OF_RANK: u32 = 25;
 
 /// Clusters that are joined to groups.

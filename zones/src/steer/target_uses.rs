@@ -1,6 +1,9 @@
 //! Use counts of targets, balanced clusters and their rankings.
 
-use super::{pool::SteerPool, targets::TargetTable};
+use super::{
+    pool::SteerPool,
+    targets::{RankingUses, TargetTable},
+};
 use crate::target::TargetIndex;
 
 /// Number of members with each target and in each balanced cluster. Unused targets are removed, since they would be
@@ -10,15 +13,6 @@ pub(crate) struct TargetUses {
     targets: Vec<u32>,
     balanced: Vec<u32>,
     rankings: Vec<RankingUses>,
-}
-
-/// Uses of a ranking of balanced clusters, in all pools together.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RankingUses {
-    /// Location classes with it.
-    pub(super) classes: u32,
-    /// Blocks of client addresses in them.
-    pub(super) blocks: u64,
 }
 
 impl TargetUses {

@@ -1,15 +1,30 @@
 //! Numbers of targets: equal address and equal monitor are one target for all pools.
 
-use std::{collections::HashMap, net::IpAddr, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use fairway_model::{Cluster, ClusterName, Monitor, MonitorName, ProbeAddress, Schedule, Target};
 use indexmap::IndexSet;
 
-use super::{load_classes::Ranks, order::MemberLatencies, pool::SteerPool};
 use crate::{
     shares::{ClusterNumbers, UNBALANCED},
     target::TargetIndex,
 };
+
+/// Ranking of balanced clusters, by their numbers: the cost of each in thousandths of a rank, and its part of their weights in thousandths.
+pub(super) type Ranks = BTreeMap<u16, (u32, u16)>;
+
+/// Uses of a ranking of balanced clusters, in all pools together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RankingUses {
+    /// Location classes with it.
+    pub(super) classes: u32,
+    /// Blocks of client addresses in them.
+    pub(super) blocks: u64,
+}
 
 /// Numbers of targets, balanced clusters and schedules.
 ///
@@ -104,18 +119,6 @@ impl TargetTable {
     /// Returns the words reserved for last-good and for closed members.
     pub(crate) fn words(&self) -> [usize; 2] {
         [self.memory_words as usize, self.closed_words as usize]
-    }
-
-    /// Numbers the rankings of the location classes of a pool that balances by load. Returns the index of the first.
-    pub(super) fn rank(&mut self, pool: &SteerPool, latencies: &MemberLatencies<'_>) -> u32 {
-        let begin = u32::try_from(self.class_rankings.len()).expect("memory ends before 2^32 classes");
-        for class in 0..pool.orders.count() {
-            let ranks = pool.ranks(class, latencies);
-            let known = self.rankings.get_index_of(&ranks);
-            let number = known.unwrap_or_else(|| Arc::make_mut(&mut self.rankings).insert_full(ranks).0);
-            Arc::make_mut(&mut self.class_rankings).push(number as u32); // at most one per class
-        }
-        begin
     }
 
     /// Returns the number of location classes of pools that balance by load. There are at most as many rankings.

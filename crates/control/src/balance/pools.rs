@@ -89,10 +89,11 @@ impl BalancedPools {
             return;
         }
         self.numbers.insert(pool.key(), number);
+        for cluster in pool.clusters() {
+            *self.clusters.entry(cluster.clone()).or_default().ttls.entry(ttl).or_default() += 1;
+        }
         for (cluster, target) in targets(number, pool) {
-            let uses = self.clusters.entry(cluster.clone()).or_default();
-            *uses.targets.entry(target).or_default() += 1;
-            *uses.ttls.entry(ttl).or_default() += 1;
+            *self.clusters.entry(cluster.clone()).or_default().targets.entry(target).or_default() += 1;
         }
     }
 
@@ -102,10 +103,11 @@ impl BalancedPools {
         }
         self.numbers.remove(&pool.key());
         for (cluster, target) in targets(number, pool) {
-            let Some(uses) = self.clusters.get_mut(cluster) else { continue };
-            remove_use(&mut uses.targets, target);
-            remove_use(&mut uses.ttls, ttl);
-            if uses.targets.is_empty() {
+            self.clusters.get_mut(cluster).into_iter().for_each(|uses| remove_use(&mut uses.targets, target));
+        }
+        for cluster in pool.clusters() {
+            self.clusters.get_mut(cluster).into_iter().for_each(|uses| remove_use(&mut uses.ttls, ttl));
+            if self.clusters.get(cluster).is_some_and(|uses| uses.ttls.is_empty()) {
                 self.clusters.remove(cluster);
             }
         }
