@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 mod adaptive_ttl;
+mod balanced_pools;
 mod client;
 mod compile;
 mod cookie;
@@ -32,6 +33,7 @@ mod wire;
 
 use fairway_model::chunks;
 
+pub use balanced_pools::BalancedPools;
 pub use client::{Client, Draw, Now, Request, Transport};
 pub use compile::{ChangedItems, compile, recompile, revise};
 pub use cookie::{CookieKey, CookieKeys, CookieStatus, ServerCookieKey};

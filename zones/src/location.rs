@@ -5,9 +5,7 @@
 //! compile time. All numbers are integers, so that every server derives the same classes.
 
 mod compile;
-mod inputs;
 mod note;
-mod rank;
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,6 @@
 //! take over, or go on alone.
 
 mod clusters;
-pub(crate) mod pools;
 
 use std::{
     collections::BTreeMap,
@@ -22,12 +21,9 @@ use fairway_steering::{
     evidence::{Query, Source},
 };
 use fairway_store::{LeaderStatus, Leadership, Role, SavedBalance, encode_decision, encode_evidence};
-use fairway_zones::{DemandSample, Draw, RuntimeState, Snapshot};
+use fairway_zones::{BalancedPools, DemandSample, Draw, RuntimeState, Snapshot};
 
-use self::{
-    clusters::{Clusters, groups},
-    pools::BalancedPools,
-};
+use self::clusters::{Clusters, groups};
 use super::answers::Answered;
 
 /// Balances the clusters of load-balanced pools, if there are any.

@@ -75,6 +75,34 @@ impl Classes {
     }
 }
 
+/// Clusters that are joined to groups.
+#[derive(Clone, Debug)]
+pub struct Joined(Vec<u16>);
+
+impl Joined {
+    /// Returns this many clusters, each a group of its own.
+    pub fn new(count: usize) -> Self {
+        Self((0..=u16::MAX).take(count).collect())
+    }
+
+    /// Returns the first cluster of the group.
+    pub fn group(&mut self, cluster: u16) -> u16 {
+        let mut at = cluster;
+        while self.0[usize::from(at)] != at {
+            let above = self.0[usize::from(self.0[usize::from(at)])];
+            self.0[usize::from(at)] = above;
+            at = above;
+        }
+        at
+    }
+
+    /// Joins the groups of two clusters.
+    pub fn join(&mut self, a: u16, b: u16) {
+        let (a, b) = (self.group(a), self.group(b));
+        self.0[usize::from(a.max(b))] = a.min(b);
+    }
+}
+
 impl Ranking {
     fn add(&mut self, other: &Self) {
         let part = other.demand / (self.demand + other.demand);

@@ -9,10 +9,9 @@ use std::{
 use fairway_model::{
     ClassLatencies, ClassRanks, ClientLocation, ClientPartition, DesiredState, EarthPoint, Latency, LocationRankings,
     Partition, Pool, Rank, StableHasher,
+    ranking::{self, RankingInputs},
 };
 use indexmap::IndexSet;
-
-use super::{inputs::RankingInputs, rank};
 
 /// Compiled location rankings with their inputs.
 #[derive(Debug)]
@@ -190,10 +189,10 @@ impl<'s> ClassBuilder<'s> {
     fn ranks(&self, place: &ClientLocation, latencies: u32) -> Box<[u16]> {
         let RankingInputs { ranks, members, geo, tolerance, latencies: table, .. } = self.inputs;
         let all = ranks.iter().flat_map(|ranking| match ranking {
-            Rank::Geo => rank::geo(place, members, geo),
-            Rank::Nearest => rank::nearest(place, members, &self.points, *tolerance),
+            Rank::Geo => ranking::geo(place, members, geo),
+            Rank::Nearest => ranking::nearest(place, members, &self.points, *tolerance),
             Rank::Latency { tolerance } => {
-                rank::latency(table.as_ref().map_or(&[], |table| table.row(latencies)), members, *tolerance)
+                ranking::latency(table.as_ref().map_or(&[], |table| table.row(latencies)), members, *tolerance)
             }
             Rank::Tier | Rank::Cost => vec![0; members.len()],
         });

@@ -6,15 +6,12 @@ use fairway_model::{
     Bias, ClassRanks, ClientLocation, ClientMap, ClientPartition, Cluster, ClusterLocation, ClusterName, Continent,
     Coordinates, Country, DesiredState, EarthPoint, Geo, Latency, LatencyTable, LatencyTableName, LocationMatch,
     MapLayer, MapName, Member, Name, Network, Policy, Pool, PoolName, Preference, Rank, SteeredName, Weight,
+    ranking::{self, MemberLocation, RankingInputs},
 };
 use fairway_zonefile::read_zone;
 use proptest::prelude::*;
 
-use super::{
-    compile::{CompiledRankings, RankingCache, TooLarge},
-    inputs::{MemberLocation, RankingInputs},
-    rank,
-};
+use super::compile::{CompiledRankings, RankingCache, TooLarge};
 use crate::{
     compile, recompile,
     snapshot::{ServerOptions, Snapshot},
@@ -60,7 +57,7 @@ fn region(name: &str) -> ClientLocation {
 
 fn nearest(place: &ClientLocation, members: &[MemberLocation], kilometres: u32) -> Vec<u16> {
     let points: Vec<_> = members.iter().map(|member| member.coordinates.map(EarthPoint::from)).collect();
-    rank::nearest(place, members, &points, kilometres * 1_000)
+    ranking::nearest(place, members, &points, kilometres * 1_000)
 }
 
 #[test]
@@ -110,11 +107,11 @@ fn preferences() -> Geo {
 
 #[test]
 fn members_rank_by_preferred_regions_and_others_last() {
-    let geo = |place: &ClientLocation| rank::geo(place, &members(), &preferences());
+    let geo = |place: &ClientLocation| ranking::geo(place, &members(), &preferences());
     assert_eq!(geo(&country("FR")), [0, 0, LAST, LAST]);
     assert_eq!(geo(&country("DE")), [1, 1, 0, LAST]);
     assert_eq!(geo(&country("JP")), [LAST, LAST, 0, LAST]);
-    assert_eq!(rank::geo(&country("JP"), &members(), &Geo::default()), [0; 4]);
+    assert_eq!(ranking::geo(&country("JP"), &members(), &Geo::default()), [0; 4]);
 }
 
 #[test]
@@ -122,8 +119,8 @@ fn exclusive_preference_excludes_other_regions_at_every_depth() {
     let mut geo = preferences();
     geo.prefer[1] = Preference { regions: vec!["us".into()], only: true, ..geo.prefer[1].clone() };
     const NEVER: u16 = ClassRanks::NEVER;
-    assert_eq!(rank::geo(&country("DE"), &members(), &geo), [NEVER, NEVER, 0, NEVER]);
-    assert_eq!(rank::geo(&country("FR"), &members(), &geo), [0, 0, LAST, LAST]);
+    assert_eq!(ranking::geo(&country("DE"), &members(), &geo), [NEVER, NEVER, 0, NEVER]);
+    assert_eq!(ranking::geo(&country("FR"), &members(), &geo), [0, 0, LAST, LAST]);
     let inputs = RankingInputs { geo, ..inputs(&[Rank::Geo, Rank::Nearest], &world()) };
     let placed = CompiledRankings::new(inputs, 2);
     assert_eq!(placed.depth, Some(0));
@@ -135,7 +132,7 @@ fn exclusive_preference_excludes_other_regions_at_every_depth() {
 fn fastest_member_ranks_first_and_unmeasured_one_last() {
     let members: Vec<_> = (0..3).map(|column| MemberLocation { column: Some(column), ..member("", None, 0) }).collect();
     let class = [Some(Latency(30_000)), Some(Latency(20_000)), None];
-    let latency = |class: &[Option<Latency>], millis| rank::latency(class, &members, Duration::from_millis(millis));
+    let latency = |class: &[Option<Latency>], millis| ranking::latency(class, &members, Duration::from_millis(millis));
     assert_eq!(latency(&class, 0), [1, 0, LAST]);
     assert_eq!(latency(&class, 9), [1, 0, LAST]);
     assert_eq!(latency(&class, 10), [0, 0, LAST]);
@@ -386,7 +383,7 @@ proptest! {
         for address in &addresses {
             let (class, length) = placed.location.partition.lookup(*address);
             let place = map.entry(*address).location;
-            let expected = [nearest(place, &members(), 0), rank::geo(place, &members(), &preferences())];
+            let expected = [nearest(place, &members(), 0), ranking::geo(place, &members(), &preferences())];
             for (ranking, expected) in placed.location.rankings.iter().zip(expected) {
                 prop_assert_eq!((0..4).map(|member| ranking.rank(class, member)).collect::<Vec<_>>(), expected);
             }

@@ -11,7 +11,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use fairway_model::{ClusterCost, ClusterName, Latency};
-use fairway_steering::classes::{Classes, Ranking};
+use fairway_steering::classes::{Classes, Joined, Ranking};
 
 use super::{
     order::MemberLatencies,
@@ -151,10 +151,11 @@ impl LoadClasses {
 }
 
 impl TargetTable {
-    /// Numbers the rankings of the location classes of a pool that balances by load. Returns the index of the first.
+    /// Numbers the rankings of the location classes of a pool, if it balances by load. Returns the index of the first.
     pub(super) fn rank(&mut self, pool: &SteerPool, latencies: &MemberLatencies<'_>) -> u32 {
         let begin = u32::try_from(self.class_rankings.len()).expect("memory ends before 2^32 classes");
-        for class in 0..pool.orders.count() {
+        let classes = if pool.load { pool.orders.count() } else { 0 };
+        for class in 0..classes {
             let ranks = pool.ranks(class, latencies);
             let known = self.rankings.get_index_of(&ranks);
             let number = known.unwrap_or_else(|| Arc::make_mut(&mut self.rankings).insert_full(ranks).0);
@@ -205,28 +206,3 @@ fn step_cost((tier, latency): (u8, Option<Latency>), (next_tier, next): (u8, Opt
 /// Milliseconds of latency that cost as much as a rank: neighbouring regions of a continent are 10 to 30 ms apart
 /// (docs/decisions/0008-load-control.md).
 const MILLISECONDS_OF_RANK: u32 = 25;
-
-/// Clusters that are joined to groups.
-struct Joined(Vec<u16>);
-
-impl Joined {
-    fn new(count: usize) -> Self {
-        Self((0..=u16::MAX).take(count).collect())
-    }
-
-    /// Returns the first cluster of the group.
-    fn group(&mut self, cluster: u16) -> u16 {
-        let mut at = cluster;
-        while self.0[usize::from(at)] != at {
-            let above = self.0[usize::from(self.0[usize::from(at)])];
-            self.0[usize::from(at)] = above;
-            at = above;
-        }
-        at
-    }
-
-    fn join(&mut self, a: u16, b: u16) {
-        let (a, b) = (self.group(a), self.group(b));
-        self.0[usize::from(a.max(b))] = a.min(b);
-    }
-}

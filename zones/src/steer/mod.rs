@@ -20,7 +20,6 @@ mod fast_path;
 mod last_good;
 mod load;
 mod load_classes;
-mod log2;
 mod order;
 mod pick;
 mod pool;

@@ -5,9 +5,9 @@
 //! exactly those back, and a larger weight moves no clients among the others. The record type is not hashed: A and AAAA
 //! of a client have one cluster.
 
-use fairway_model::{Spread, mix};
+use fairway_model::{Spread, log2, mix};
 
-use super::{client_net::ClientNet, log2};
+use super::client_net::ClientNet;
 use crate::{client::Draw, hash::seed, steer::score::Score};
 
 /// Returns the hash of the client's network, or of the draw.

@@ -8,9 +8,7 @@ use std::{
 use fairway_health::load::LoadUpdate;
 use fairway_model::{ClusterName, DesiredState};
 use fairway_steering::balancer::{Declared, Group};
-use fairway_zones::{RuntimeState, Snapshot, steer::LoadGroup};
-
-use super::pools::BalancedPools;
+use fairway_zones::{BalancedPools, RuntimeState, Snapshot, steer::LoadGroup};
 
 /// The balanced clusters.
 #[derive(Debug)]

@@ -8,14 +8,13 @@ use fairway_access::NameGrants;
 use fairway_contributions::part_key;
 use fairway_model::{DesiredState, PoolName, SplitMix, Timestamp};
 use fairway_providers::{plain_name, webhook_server::Scope};
-use fairway_zones::ChangedItems;
+use fairway_zones::{BalancedPools, ChangedItems};
 use serde_json::{Value, json};
 
 use self::content::{content, differences};
 use super::*;
 use crate::{
     adaptive_ttl::AdaptiveTtls,
-    balance::pools::BalancedPools,
     configured::{Configured, Previous},
     declared::{ClaimRules, Declared, Releases},
 };
@@ -458,7 +457,7 @@ fn play(scene: &Scene, seed: u64, edit: impl Fn(&mut Declared, &mut SplitMix)) -
         let mut new_balanced = BalancedPools::default();
         new_balanced.follow(&snapshot);
         balanced.follow(&snapshot);
-        assert!(balanced.is_same(&new_balanced), "{context}: {balanced:?}");
+        assert_eq!(balanced, new_balanced, "{context}");
         before = Previous::new(Arc::new(ours), Arc::new(snapshot));
     }
     incremental

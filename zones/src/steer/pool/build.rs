@@ -78,9 +78,7 @@ impl SteerPool {
             details: Arc::new(Details { schedules, ..Details::new(pool, &declared, &seen, targets) }),
             members: members.into(),
         };
-        if built.load {
-            built.load_begin = targets.rank(&built, &ranking.latencies(classes));
-        }
+        built.load_begin = targets.rank(&built, &ranking.latencies(classes));
         // The slow path looks up the adaptive TTL, so that other pools need no test for it.
         if pool.ttl_bounds.is_none() {
             built.fast_path = Family::BOTH.map(|family| built.fast_path_of(family));

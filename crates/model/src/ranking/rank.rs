@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fairway_model::{ClassRanks, ClientLocation, EarthPoint, Geo, Latency};
+use crate::{ClassRanks, ClientLocation, EarthPoint, Geo, Latency};
 
 use super::inputs::MemberLocation;
 
@@ -10,7 +10,7 @@ use super::inputs::MemberLocation;
 ///
 /// Without coordinates, a client is at the members of its region, else at the middle of its country. If its location is
 /// unknown, all members rank equal. Members without coordinates rank last.
-pub(super) fn nearest(
+pub fn nearest(
     place: &ClientLocation,
     members: &[MemberLocation],
     points: &[Option<EarthPoint>],
@@ -40,7 +40,7 @@ pub(super) fn nearest(
 
 /// Ranks by the regions that clients of the location prefer. Other members rank last, or never if only those regions
 /// are allowed.
-pub(super) fn geo(place: &ClientLocation, members: &[MemberLocation], geo: &Geo) -> Vec<u16> {
+pub fn geo(place: &ClientLocation, members: &[MemberLocation], geo: &Geo) -> Vec<u16> {
     let (_, regions) = geo.regions(place);
     if regions.is_empty() {
         return vec![0; members.len()];
@@ -54,7 +54,7 @@ pub(super) fn geo(place: &ClientLocation, members: &[MemberLocation], geo: &Geo)
 }
 
 /// Ranks by measured latency. Members without a measurement rank last, and all rank equal without any measurement.
-pub(super) fn latency(class: &[Option<Latency>], members: &[MemberLocation], tolerance: Duration) -> Vec<u16> {
+pub fn latency(class: &[Option<Latency>], members: &[MemberLocation], tolerance: Duration) -> Vec<u16> {
     let micros = |member: &MemberLocation| class.get(member.column?)?.map(|Latency(micros)| u64::from(micros));
     let known: Vec<_> = members.iter().map(micros).collect();
     if known.iter().all(Option::is_none) {

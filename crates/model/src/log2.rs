@@ -1,7 +1,7 @@
 //! Logarithm of a hash in integers, which turns uniform hashes into shares by weight.
 
 /// Fraction bits of a [`cost`].
-pub(super) const PLACES: u32 = 40;
+pub const PLACES: u32 = 40;
 
 /// Returns `-log2(u)` for the hash as a number `u` between 0 and 1, with [`PLACES`] fraction bits. At most 64 * 2^40.
 ///
@@ -9,7 +9,7 @@ pub(super) const PLACES: u32 = 40;
 /// with exactly its share of the weight. The table is interpolated linearly and exact at `u = 1`. So the error is at
 /// most 1/1000 of the cost, also for the smallest costs, which decide between very unequal weights.
 #[inline]
-pub(super) const fn cost(hash: u64) -> u64 {
+pub const fn cost(hash: u64) -> u64 {
     // u = hash / 2^64 = 2^-(zeros + 1) * (1 + fraction); an all-zero hash counts as 1.
     let hash = hash | 1;
     let zeros = hash.leading_zeros();
@@ -69,7 +69,7 @@ mod tests {
     fn cost_is_within_a_thousandth_of_exact_value() {
         // From 2^-30 up. Below, the last bit of the cost is coarser than the tolerance.
         let near_one = (34..64).map(|bits| u64::MAX - (1 << bits));
-        let spread = (0..200_000u64).map(fairway_model::mix);
+        let spread = (0..200_000u64).map(crate::mix);
         for hash in near_one.chain(spread) {
             // Exact also for hashes close to 2^64.
             let exact = -(-((u64::MAX - hash) as f64) / 2f64.powi(64)).ln_1p() / 2f64.ln() * ONE;

@@ -2,39 +2,41 @@
 
 use std::{ptr, sync::Arc};
 
-use fairway_model::{Bias, ClientMap, Coordinates, DesiredState, Geo, LatencyTable, Member, Pool, Rank};
+use crate::{Bias, ClientMap, Coordinates, DesiredState, Geo, LatencyTable, Member, Pool, Rank};
 
 /// Inputs of location rankings.
 #[derive(Clone, Debug)]
-pub(super) struct RankingInputs {
+pub struct RankingInputs {
     /// Rankings by location, in the order of the policy.
-    pub(super) ranks: Vec<Rank>,
+    pub ranks: Vec<Rank>,
     /// Members, in declared order.
-    pub(super) members: Vec<MemberLocation>,
+    pub members: Vec<MemberLocation>,
     /// Preferences for the ranking `geo`; else the default.
-    pub(super) geo: Geo,
+    pub geo: Geo,
     /// Tolerance of the ranking `nearest` in metres; else 0.
-    pub(super) tolerance: u32,
+    pub tolerance: u32,
     /// Map for `geo` and `nearest`.
-    pub(super) map: Option<Arc<ClientMap>>,
+    pub map: Option<Arc<ClientMap>>,
     /// Table for the ranking `latency`.
-    pub(super) latencies: Option<Arc<LatencyTable>>,
+    pub latencies: Option<Arc<LatencyTable>>,
 }
 
 /// Inputs of one member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct MemberLocation {
+pub struct MemberLocation {
     /// Coordinates of its cluster.
-    pub(super) coordinates: Option<Coordinates>,
-    pub(super) region: Option<Arc<str>>,
-    pub(super) bias: Bias,
+    pub coordinates: Option<Coordinates>,
+    /// Region of its cluster.
+    pub region: Option<Arc<str>>,
+    /// Change of its distance.
+    pub bias: Bias,
     /// Index of its cluster in the latency table.
-    pub(super) column: Option<usize>,
+    pub column: Option<usize>,
 }
 
 impl MemberLocation {
     /// True if its cluster is in this region.
-    pub(super) fn is_in(&self, region: &str) -> bool {
+    pub fn is_in(&self, region: &str) -> bool {
         self.region.as_deref() == Some(region)
     }
 }
@@ -43,7 +45,7 @@ impl RankingInputs {
     /// Returns the inputs for a pool, or `None` if its policy does not rank by location.
     ///
     /// An undeclared map or table counts as absent, since [`DesiredState::violations`] reports it.
-    pub(super) fn of(desired: &DesiredState, pool: &Pool) -> Option<Self> {
+    pub fn of(desired: &DesiredState, pool: &Pool) -> Option<Self> {
         let ranks: Vec<Rank> = pool.policy.location_rankings().collect();
         let (mut geo, mut nearest, mut latency) = (false, false, false);
         for rank in &ranks {

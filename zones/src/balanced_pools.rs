@@ -6,12 +6,13 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{ClusterName, Eligibility, Ttl, chunks::Chunks};
-use fairway_zones::{PoolInfo, RuntimeState, Snapshot, TargetIndex, steer::SteerPool};
+use fairway_model::{ClusterName, Eligibility, Ttl};
+
+use crate::{PoolInfo, RuntimeState, Snapshot, TargetIndex, chunks::Chunks, steer::SteerPool};
 
 /// The balanced pools of a snapshot.
 #[derive(Debug, Default)]
-pub(crate) struct BalancedPools {
+pub struct BalancedPools {
     pools: Chunks<SteerPool>,
     infos: Chunks<PoolInfo>,
     /// Numbers of the balanced pools in the snapshot, by their key.
@@ -35,9 +36,16 @@ struct ClusterTarget {
     scheduled: Option<(usize, u8)>,
 }
 
+/// They are equal if they say the same of their snapshots.
+impl PartialEq for BalancedPools {
+    fn eq(&self, other: &Self) -> bool {
+        self.numbers == other.numbers && self.clusters == other.clusters
+    }
+}
+
 impl BalancedPools {
     /// Follows a new snapshot.
-    pub(crate) fn follow(&mut self, snapshot: &Snapshot) {
+    pub fn follow(&mut self, snapshot: &Snapshot) {
         let before = std::mem::replace(&mut self.pools, snapshot.steer_pools().clone());
         let infos_before = std::mem::replace(&mut self.infos, snapshot.pool_infos().clone());
         let gone: BTreeSet<usize> = before.unshared(&self.pools).chain(infos_before.unshared(&self.infos)).collect();
@@ -52,19 +60,19 @@ impl BalancedPools {
     }
 
     /// Returns the number of a balanced pool in the snapshot, by its key.
-    pub(super) fn number(&self, key: u64) -> Option<usize> {
+    pub fn number(&self, key: u64) -> Option<usize> {
         self.numbers.get(&key).copied()
     }
 
     /// Returns the largest TTL of the pools that have a cluster.
-    pub(super) fn ttl(&self, cluster: &ClusterName) -> Option<Duration> {
+    pub fn ttl(&self, cluster: &ClusterName) -> Option<Duration> {
         let (ttl, _) = self.clusters.get(cluster)?.ttls.last_key_value()?;
         Some(Duration::from_secs(ttl.secs().into()))
     }
 
     /// Returns true if a target of a cluster is up or unknown, and its member is open. Returns `None` if that is not known: no target is, and
     /// some were never evaluated.
-    pub(super) fn is_up(&self, cluster: &ClusterName, runtime: &RuntimeState) -> Option<bool> {
+    pub fn is_up(&self, cluster: &ClusterName, runtime: &RuntimeState) -> Option<bool> {
         let mut is_known = true;
         let is_closed = |(pool, member): (usize, u8)| self.pools[pool].is_closed(member, runtime);
         let targets = self.clusters.get(cluster).into_iter().flat_map(|uses| uses.targets.keys());
@@ -76,12 +84,6 @@ impl BalancedPools {
             }
         }
         is_known.then_some(false)
-    }
-
-    /// Returns true if both follow from snapshots that say the same.
-    #[cfg(test)]
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.numbers == other.numbers && self.clusters == other.clusters
     }
 
     fn add(&mut self, number: usize, pool: &SteerPool, ttl: Ttl) {
