@@ -125,7 +125,7 @@ struct ClassBuilder<'s> {
     /// Coordinates of the members, for the ranking `nearest`.
     points: Vec<Option<EarthPoint>>,
     classes: IndexSet<Box<[u16]>>,
-    /// For each class and member the sum of latencies in microseconds, and their number. Empty if the policy does not rank by latency.
+    /// For each class and member the sum of latencies in microseconds, and their number. Empty if load control does not need them.
     latencies: Vec<(u64, u32)>,
 }
 
@@ -172,7 +172,7 @@ impl<'s> ClassBuilder<'s> {
 
     /// Adds a row of the latency table to the means of a class.
     fn add_latencies(&mut self, class: usize, row: u32) {
-        let Some(table) = &self.inputs.latencies else { return };
+        let Some(table) = self.inputs.latencies.as_ref().filter(|_| self.inputs.costs_by_latency) else { return };
         let count = self.inputs.members.len();
         if self.latencies.len() < (class + 1) * count {
             self.latencies.resize((class + 1) * count, (0, 0));

@@ -152,6 +152,7 @@ fn inputs(ranks: &[Rank], map: &Arc<ClientMap>) -> RankingInputs {
         tolerance: 0,
         map: Some(Arc::clone(map)),
         latencies: None,
+        costs_by_latency: false,
     }
 }
 
@@ -233,6 +234,9 @@ fn latencies_of_a_class_are_the_means_of_its_networks() {
     inputs.map = None;
     inputs.latencies = Some(Arc::new(table));
     (inputs.members[0].column, inputs.members[2].column) = (Some(0), Some(1));
+    let without = compiled(inputs.clone());
+    assert_eq!(without.location.latencies.size_in_bytes(), 0, "only load control uses them");
+    inputs.costs_by_latency = true;
     let placed = compiled(inputs);
     let of = |client: &str| {
         let (class, _) = placed.location.partition.lookup(client.parse().unwrap());
@@ -242,6 +246,21 @@ fn latencies_of_a_class_are_the_means_of_its_networks() {
     assert_eq!(of("198.51.100.1"), of("192.0.2.1"), "the order is the same");
     assert_eq!(of("203.0.113.1"), [None, None, Some(5_000), None]);
     assert_eq!(of("8.8.8.8"), [None; 4]);
+}
+
+#[test]
+fn latencies_are_costs_of_load_control_if_they_are_ranked_first() {
+    let latency = Rank::Latency { tolerance: Duration::from_millis(10) };
+    let are_costs = |load, ranks: &[Rank]| {
+        let policy = Policy { ranks: ranks.to_vec(), load, ..Policy::WEIGHTED };
+        let pool = Pool::new(PoolName::new("p").unwrap(), policy);
+        RankingInputs::of(&DesiredState::default(), &pool).unwrap().costs_by_latency
+    };
+    assert!(are_costs(true, &[latency, Rank::Nearest]));
+    assert!(are_costs(true, &[Rank::Tier, latency]));
+    assert!(!are_costs(true, &[Rank::Nearest, latency]));
+    assert!(!are_costs(true, &[latency, Rank::Tier]));
+    assert!(!are_costs(false, &[latency]));
 }
 
 #[test]

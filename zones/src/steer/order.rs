@@ -124,17 +124,14 @@ impl OrderKeys<'_> {
     }
 }
 
-/// Returns the mean latency of a member, by its number, from the clients of a location class. `None` if it is not known, or if something else
-/// than latency decides which of two members comes first.
+/// Returns the mean latency of a member, by its number, from the clients of a location class; `None` if it is not known or not compared.
 pub(super) type MemberLatencies<'a> = dyn Fn(u16, u8) -> Option<Latency> + 'a;
 
 impl OrderKeys<'_> {
     /// Returns the mean latencies of the members in these location classes.
     pub(super) fn latencies(&self, classes: &[ClassMembers]) -> impl Fn(u16, u8) -> Option<Latency> {
-        let is_by_latency =
-            matches!(self.pool.policy.rankings().collect::<Vec<_>>()[..], [Rank::Tier, Rank::Latency { .. }, ..]);
         move |class, member| {
-            let base = classes.get(usize::from(class)).filter(|_| is_by_latency)?.base;
+            let base = classes.get(usize::from(class))?.base;
             self.location.latencies.get(base, self.declared[usize::from(member)])
         }
     }

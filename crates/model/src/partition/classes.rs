@@ -105,7 +105,7 @@ pub struct LocationRankings {
     pub partition: ClientPartition,
     /// Ranks by each ranking, in the order of the policy. Members are in declared order.
     pub rankings: Vec<ClassRanks>,
-    /// Mean latencies of the members; none if the policy does not rank by `latency`.
+    /// Mean latencies of the members; none if load control does not compare them by these.
     pub latencies: ClassLatencies,
 }
 

@@ -19,6 +19,9 @@ pub struct RankingInputs {
     pub map: Option<Arc<ClientMap>>,
     /// Table for the ranking `latency`.
     pub latencies: Option<Arc<LatencyTable>>,
+    /// True if load control compares the members by their mean latencies: the policy has `load`, and ranks by tier and then by
+    /// `latency`.
+    pub costs_by_latency: bool,
 }
 
 /// Inputs of one member.
@@ -73,17 +76,21 @@ impl RankingInputs {
             }
         };
         let members = pool.members.iter().take(Pool::MEMBERS_MAX).map(member).collect();
+        let mut rankings = pool.policy.rankings();
+        let is_by_latency =
+            rankings.next() == Some(Rank::Tier) && matches!(rankings.next(), Some(Rank::Latency { .. }));
         (!ranks.is_empty()).then(|| Self {
             members,
             geo: if geo { pool.location.geo.clone() } else { Geo::default() },
             tolerance: if nearest { pool.location.tolerance_metres } else { 0 },
+            costs_by_latency: pool.policy.load && is_by_latency,
             ranks,
             map,
             latencies,
         })
     }
 
-    /// Returns the parts to compare. Maps and tables are compared by address, since large ones would take long.
+    /// Returns the other parts to compare. Maps and tables are compared by address, since large ones would take long.
     fn parts(&self) -> (&[Rank], &[MemberLocation], &Geo, u32, *const ClientMap, *const LatencyTable) {
         let map = self.map.as_ref().map_or(ptr::null(), Arc::as_ptr);
         let latencies = self.latencies.as_ref().map_or(ptr::null(), Arc::as_ptr);
@@ -93,7 +100,7 @@ impl RankingInputs {
 
 impl PartialEq for RankingInputs {
     fn eq(&self, other: &Self) -> bool {
-        self.parts() == other.parts()
+        (self.costs_by_latency, self.parts()) == (other.costs_by_latency, other.parts())
     }
 }
 
@@ -101,6 +108,6 @@ impl Eq for RankingInputs {}
 
 impl std::hash::Hash for RankingInputs {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.parts().hash(state);
+        (self.costs_by_latency, self.parts()).hash(state);
     }
 }
