@@ -171,14 +171,7 @@ fn nearest_state(names: usize) -> ServingState {
 
 fn add_cluster(desired: &mut DesiredState, name: &str, address: Ipv4Addr) -> ClusterName {
     let name = ClusterName::new(name).expect("a valid name");
-    let cluster = Cluster {
-        name: name.clone(),
-        addresses: vec![address.into()],
-        dns_name: None,
-        location: None,
-        capacity: Some(1_000),
-        services: vec![],
-    };
+    let cluster = Cluster { capacity: Some(1_000), ..Cluster::new(name.clone(), vec![address.into()]) };
     desired.clusters.insert(name.clone(), cluster);
     name
 }

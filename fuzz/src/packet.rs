@@ -263,14 +263,8 @@ fn steer(desired: &mut DesiredState) {
             _ => vec![[0x2001, 0xdb8, 0, 0, 0, 0, 1, u16::from(i)].into()],
         };
         let dns_name = if i % 2 == 0 { name(&format!("c{i}.example.com")) } else { name("www.fuzz.test") };
-        let cluster = Cluster {
-            name: ClusterName::new(&format!("c{i}")).expect("a valid literal"),
-            addresses,
-            dns_name: Some(dns_name),
-            location: None,
-            capacity: None,
-            services: vec![],
-        };
+        let cluster = Cluster::new(ClusterName::new(&format!("c{i}")).expect("a valid literal"), addresses);
+        let cluster = Cluster { dns_name: Some(dns_name), ..cluster };
         desired.clusters.insert(cluster.name.clone(), cluster);
     }
     let mut add = |owner: &str, policy, change: &dyn Fn(&mut Pool)| {

@@ -82,6 +82,7 @@ async fn start(folder: &Path) -> Result<(Control, Arc<ContributionLedger>), Stri
         logs: None,
         fingerprint: reading.fingerprint.unwrap_or_default(),
         listeners: vec![],
+        hosts: fairway_hosts::Hosts::start(vec![]),
     };
     let (control, actor, _) = parts.start(configured, snapshot, data.read_state(), Traces::default()).await;
     let _ = control.set_objects(objects);

@@ -10,7 +10,9 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use fairway_model::{Check, DesiredState, LoadEndpoint, LoadQuery, LoadUrl, Monitor, Network, ProbeAddress, Target};
+use fairway_model::{
+    Check, DesiredState, LoadEndpoint, LoadQuery, LoadUrl, Monitor, Name, Network, ProbeAddress, Target,
+};
 
 /// Networks that change which addresses are allowed (`health.networks`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,6 +63,8 @@ pub struct FenceRules {
     networks: ProbeNetworks,
     /// Addresses, endpoints and hosts of the configuration files.
     own: HashSet<ProbeAddress>,
+    /// Host names of clusters of the configuration files. Their addresses are somebody else's choice, so the defaults hold for them.
+    own_hosts: HashSet<Name>,
     /// Monitors of the configuration files.
     own_monitors: HashSet<Arc<Monitor>>,
     /// True if there are tenants.
@@ -89,8 +93,10 @@ impl FenceRules {
                 .filter_map(|member| member.probe.as_ref())
                 .map(endpoint),
         );
+        let own_hosts =
+            files.clusters.values().flat_map(|cluster| &cluster.hosts).map(|host| host.name.clone()).collect();
         let own_monitors = files.monitors.values().cloned().chain([Arc::default()]).collect();
-        Self { networks, own, own_monitors, has_tenants, listeners: Vec::new() }
+        Self { networks, own, own_hosts, own_monitors, has_tenants, listeners: Vec::new() }
     }
 
     /// Checks a connection. `host` is the name that was resolved to the address, `monitor` that of the target, if a probe
@@ -116,7 +122,8 @@ impl FenceRules {
         }
         let secret = monitor.filter(|monitor| self.has_tenants && monitor.check.sends_secrets());
         // A member may name another port of an address of the files.
-        let is_own_port = |monitor: &Monitor| is_own && monitor.check.port() == Some(to.port());
+        let is_own_host = || host.and_then(|host| host.parse().ok()).is_some_and(|host| self.own_hosts.contains(&host));
+        let is_own_port = |monitor: &Monitor| (is_own || is_own_host()) && monitor.check.port() == Some(to.port());
         if secret.is_some_and(|monitor| !is_own_port(monitor) && !contains(&self.networks.credentials, address)) {
             return Err(NotAllowed::Credentials);
         }
@@ -138,12 +145,13 @@ impl FenceRules {
             (Check::Always, _) | (_, None) => return Ok(()),
             (_, Some(port)) => port,
         };
-        let socket = match &target.address {
-            ProbeAddress::Address(address) => SocketAddr::new(*address, port),
-            ProbeAddress::Socket(socket) => *socket,
+        let (socket, host) = match &target.address {
+            ProbeAddress::Address(address) => (SocketAddr::new(*address, port), None),
+            ProbeAddress::OfHost(address, host) => (SocketAddr::new(*address, port), Some(host.to_host())),
+            ProbeAddress::Socket(socket) => (*socket, None),
             ProbeAddress::Host(..) => return Ok(()),
         };
-        self.check(socket, None, Some(&target.monitor), |_| false)
+        self.check(socket, host.as_deref(), Some(&target.monitor), |_| false)
     }
 
     /// True if a listener of this server accepts connections at `socket`.
@@ -161,7 +169,7 @@ impl FenceRules {
 /// Returns an endpoint in the form in which endpoints are compared.
 fn endpoint(address: &ProbeAddress) -> ProbeAddress {
     match address {
-        ProbeAddress::Address(address) => ProbeAddress::Address(canonical(*address)),
+        ProbeAddress::Address(address) | ProbeAddress::OfHost(address, _) => ProbeAddress::Address(canonical(*address)),
         ProbeAddress::Socket(socket) => ProbeAddress::Socket(SocketAddr::new(canonical(socket.ip()), socket.port())),
         ProbeAddress::Host(host, port) => ProbeAddress::Host(host.trim_end_matches('.').to_ascii_lowercase(), *port),
     }

@@ -10,8 +10,8 @@ use super::{
     overrides::{self, pin_parts},
 };
 use fairway_api_types::state_wire::{
-    AddressState, BalanceState, ConfigState, ListenerState, MemberState, PoolState, ReloadReport, ShareState, State,
-    StoreState, TargetState, ZoneState,
+    AddressState, BalanceState, ClusterState, ConfigState, HostState, ListenerState, MemberState, PoolState,
+    ReloadReport, ShareState, State, StoreState, TargetState, ZoneState,
 };
 
 /// Number of targets in the table that are up. Targets that are not up are all shown.
@@ -46,6 +46,7 @@ fn render(palette: Palette, state: &State) -> String {
     part("Listeners", listeners(palette, state));
     part("Zones", zones(palette, state));
     part("Pools", state.pools.iter().map(|pool| pool_text(palette, pool)).collect());
+    part("Host names", hosts(palette, state));
     part("Targets", targets(palette, &state.targets, now));
     part("Load", load::load_table(palette, &state.clusters));
     part("Drains", load::drain_table(palette, &state.clusters, now));
@@ -123,6 +124,22 @@ fn zones(palette: Palette, state: &State) -> String {
         vec![zone.name.as_str().into(), serial.into(), records.into(), first(3, ", ", &zone.names).into()]
     };
     table(palette, 2, &["zone", "serial", "records", "steered names"], state.zones.iter().map(row))
+}
+
+fn hosts(palette: Palette, state: &State) -> String {
+    let of_clusters = state.clusters.iter().flat_map(|cluster| cluster.hosts.iter().map(move |host| (cluster, host)));
+    let row = |(cluster, host): (&ClusterState, &HostState)| {
+        let looked_up = host.resolved_at.as_ref().map_or_else(|| "never".to_owned(), |at| ago(at, &state.now));
+        let tone = if host.failure.is_some() { Tone::Warn } else { Tone::Plain };
+        vec![
+            host.name.as_str().into(),
+            cluster.name.as_str().into(),
+            host.addresses.join(", ").into(),
+            looked_up.into(),
+            Cell::new(tone, host.failure.as_deref().unwrap_or_default()),
+        ]
+    };
+    table(palette, 2, &["host name", "cluster", "addresses", "resolved", "failure"], of_clusters.map(row))
 }
 
 fn pool_text(palette: Palette, pool: &PoolState) -> String {

@@ -1,8 +1,9 @@
 //! Start of the daemon: load, compile, bind, open the data folder, wait for the first probe round, serve.
 
-use std::{io, net::SocketAddr, os::fd::OwnedFd, path::Path, sync::Arc};
+use std::{io, mem, net::SocketAddr, os::fd::OwnedFd, path::Path, sync::Arc};
 
 use arc_swap::ArcSwap;
+use fairway_hosts::Hosts;
 use fairway_model::Diagnostic;
 use fairway_telemetry::{
     logs::Logs,
@@ -99,7 +100,7 @@ fn lines(errors: &[Diagnostic]) -> String {
 
 /// Starts a daemon. If a step fails, everything that was started before is dropped, which stops it.
 pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
-    let FirstLoad { options, reader, configured, snapshot, fingerprint, landlock, .. } = first;
+    let FirstLoad { options, mut reader, configured, snapshot, fingerprint, landlock, .. } = first;
     let (signals, logs) = (options.signals, options.logs.clone());
     let notifier = Notifier::new((options.environment)("NOTIFY_SOCKET").map(Into::into));
     let clock = system_clock();
@@ -111,7 +112,7 @@ pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
     // Everything that needs root is done before.
     settings.user.as_deref().map_or(Ok(()), drop_to)?;
     let protections = protections(&settings, landlock);
-    let (folder, saved) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
+    let (folder, mut saved) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
     objects::check_keys(&settings, folder.as_deref())?;
     set_cookie_key(&reader, settings.data_dir.as_deref());
     let objects = if predecessor.is_some() {
@@ -122,8 +123,10 @@ pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
         Some(objects::at_start(&settings, folder.as_deref(), &declared).await)
     };
     reader.kept.store(Arc::new(saved.overrides.clone()));
+    let hosts = Hosts::start(mem::take(&mut saved.hosts));
+    reader.hosts = hosts.addresses();
     let (configured, snapshot) = objects::with_objects(&reader, configured, snapshot, clock());
-    let parts = parts(reader, (&folder, &clock, &logs), fingerprint, &listeners);
+    let parts = parts((reader, hosts), (&folder, &clock, &logs), fingerprint, &listeners);
     let (control, actor, fingerprint) = parts.start(configured, snapshot, saved, hook.traces.clone()).await;
     let store_task = objects.and_then(|objects| control.set_objects(objects));
     let actor = tokio::spawn(actor.run());
@@ -160,13 +163,14 @@ pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
 
 /// Returns the parts of the control task.
 fn parts(
-    reader: Reader,
+    (reader, hosts): (Reader, Hosts),
     (folder, clock, logs): (&Option<Arc<DataFolder>>, &Clock, &Option<Logs>),
     fingerprint: Fingerprint,
     listeners: &[Listener],
 ) -> Parts {
     let listeners = listeners.iter().filter_map(|listener| listener.address.parse().ok()).collect();
-    Parts { reader, folder: folder.clone(), clock: Arc::clone(clock), logs: logs.clone(), fingerprint, listeners }
+    let (folder, clock, logs) = (folder.clone(), Arc::clone(clock), logs.clone());
+    Parts { reader, folder, clock, logs, fingerprint, listeners, hosts }
 }
 
 /// Gives the API the listeners, the protections, and the ledger of the webhook. The cells are empty until here, so setting them cannot fail.
@@ -321,6 +325,7 @@ impl Hook {
 async fn serve_dns(control: &Control, settings: &Settings, sockets: Sockets) -> Result<(Server, QueryLog), StartError> {
     let shared = &control.shared;
     let limit = settings.health.first_round;
+    control.resolve_hosts(limit).await;
     let unevaluated = shared.probes.checker.first_round(limit).await;
     if unevaluated > 0 {
         tracing::warn!(unevaluated, ?limit, "serving before the first probe round is complete");

@@ -36,8 +36,7 @@ fn serving(status: HealthStatus, adaptive_ttl: AdaptiveTtl) -> ServingState {
         let name = ClusterName::new(cluster).unwrap();
         let dns_name = Some(format!("{cluster}.example.test").parse().unwrap());
         let addresses = vec![address.parse().unwrap(), "2001:db8::1".parse().unwrap()];
-        let reuse =
-            Cluster { name: name.clone(), addresses, dns_name, location: None, capacity: None, services: vec![] };
+        let reuse = Cluster { dns_name, ..Cluster::new(name.clone(), addresses) };
         desired.clusters.insert(name, reuse);
     }
     let mut add = |pool: &str, adjust: &dyn Fn(&mut Pool)| {

@@ -52,14 +52,7 @@ fn desired() -> DesiredState {
         let cluster = ClusterName::new(cluster).unwrap();
         pool.members.push(Member::new(cluster.clone()));
         let addresses = vec![address.parse().unwrap()];
-        let reuse = Cluster {
-            name: cluster.clone(),
-            addresses,
-            dns_name: None,
-            location: None,
-            capacity: None,
-            services: vec![],
-        };
+        let reuse = Cluster::new(cluster.clone(), addresses);
         desired.clusters.insert(cluster, reuse);
     }
     for steered in ["shop.example.test", "*.pool.example.test"] {

@@ -199,6 +199,8 @@ pub struct ClusterState {
     pub name: String,
     /// Ingress addresses.
     pub addresses: Vec<String>,
+    /// Host names whose addresses it has.
+    pub hosts: Vec<HostState>,
     /// DNS name of the cluster itself.
     pub dns_name: Option<String>,
     /// Its region.
@@ -219,6 +221,20 @@ pub struct ClusterState {
     pub drain: Option<DrainState>,
     /// Part that load control sends it of the demand of all clusters that it balances together, in percent; null without load control.
     pub share: Option<f64>,
+}
+
+/// A host name that stands for addresses of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HostState {
+    /// The host name.
+    pub name: String,
+    /// Its addresses in use.
+    pub addresses: Vec<String>,
+    /// Time of the last look-up that found addresses; null if none has.
+    pub resolved_at: Option<String>,
+    /// Cause of the failure of the last look-up; null if it succeeded.
+    pub failure: Option<String>,
 }
 
 /// A cluster that is drained: clients still use answers that they were given before.

@@ -19,7 +19,9 @@ pub(super) fn broken(loaded: &Loaded, now: SystemTime) -> Vec<Diagnostic> {
         let (mut count, mut left, mut first) = (0, 0, None);
         for cluster in clusters {
             let of = |address| overrides.iter().find(|(scope, _)| scope.matches(&cluster.name, address));
-            let taken: Vec<_> = cluster.addresses.iter().map(|address| of(*address)).collect();
+            let of_host = |_| overrides.iter().find(|(scope, _)| scope.matches_whole(&cluster.name));
+            let of_hosts = cluster.hosts.iter().map(of_host);
+            let taken: Vec<_> = cluster.addresses.iter().map(|address| of(*address)).chain(of_hosts).collect();
             count += 1;
             match taken.iter().all(Option::is_some) {
                 true => first = first.or_else(|| taken.into_iter().flatten().next()),

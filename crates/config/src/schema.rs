@@ -20,7 +20,7 @@ use super::{
     reason::Reason,
     schema_errors::{self, SchemaError},
     v1,
-    values::{Sample, TextValue},
+    values::{AddressOrHost, Sample, TextValue},
     values_access::{GrantedType, SecureUrl},
     values_location::Distance,
     values_wire::{HttpAddress, PrefixLength, StatusText},
@@ -76,6 +76,7 @@ const fn format<T: TextValue + 'static>() -> Format {
 }
 
 static FORMATS: &[Format] = &[
+    format::<AddressOrHost>(),
     format::<Algorithm>(),
     format::<Url>(),
     // One entry for the names of all kinds of objects: they have the same format.

@@ -10,6 +10,7 @@ use std::{
 };
 
 use fairway_health::ProbeNetworks;
+use fairway_hosts::ResolverSettings;
 use fairway_http::{Tls, Url};
 use fairway_model::{Name, Network, OverrideRule, ProviderRecordSet, RecordSet, Rtype, Secret, SharedNamePolicy, Ttl};
 use fairway_providers::{
@@ -61,6 +62,8 @@ pub struct Settings {
     pub udp: UdpSettings,
     /// Limits of health checking (start).
     pub health: HealthSettings,
+    /// Look-ups of host names of clusters. Default: by the resolvers of the system.
+    pub resolvers: ResolverSettings,
     /// URL that is notified of the server's readiness (start). Default: none.
     pub callback: Option<Url>,
     /// Export of traces (start). Default: none.
@@ -460,6 +463,7 @@ impl Default for Settings {
             tcp: TcpSettings::default(),
             udp: UdpSettings::default(),
             health: HealthSettings::default(),
+            resolvers: ResolverSettings::default(),
             callback: None,
             traces: None,
             query_log: None,

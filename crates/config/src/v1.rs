@@ -3,7 +3,7 @@
 //! The comments of fields are the operator's documentation. The types are used up to the conversion to model types
 //! only.
 
-use std::{collections::BTreeMap, net::IpAddr, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use fairway_model::{
     AnswerMode, ClusterName, Contributions, LoadSourceName, MapName, MonitorName, Name, Network, OverrideAction,
@@ -24,9 +24,10 @@ use super::{
     v1_abuse::{Cookies, RateLimit},
     v1_access::Access,
     v1_location::{Geo, Latencies, Latency, Map, Nearest},
-    v1_process::{Explain, Health, Identity, Listen, Log, QueryLog, Ready, Tcp, Udp, Withdrawals},
+    v1_process::{Explain, Health, Identity, Listen, Log, QueryLog, Ready, Resolvers, Tcp, Udp, Withdrawals},
     v1_records::Records,
     v1_schedule::Window,
+    values::AddressOrHost,
     values_wire::{Down, Fraction, NameServer, Prefix, Reference, Statuses},
     webhook_wire::Webhook,
     words::{LoadOverride, Words},
@@ -78,6 +79,9 @@ pub(super) struct Config {
     /// Limits of health checking. A change requires a restart.
     #[serde(default)]
     pub(super) health: Health,
+    /// Look-ups of host names that clusters have in place of addresses.
+    #[serde(default)]
+    pub(super) resolvers: Resolvers,
     /// Notification of the server's readiness. A change requires a restart.
     #[serde(default)]
     pub(super) ready: Ready,
@@ -173,9 +177,10 @@ pub(super) struct Zone {
 pub(super) struct Cluster {
     /// Name of the cluster: 1 to 128 letters, digits, `-`, `_`, `.`, `+`.
     pub(super) name: As<ClusterName>,
-    /// Addresses of the ingress gateway, IPv4 and IPv6, in the order of answers; at most 8 per family.
-    pub(super) addresses: List<As<IpAddr>, 1, 16>,
-    /// Domain name of the cluster, which pools of mode `cname` answer with.
+    /// Addresses of the ingress gateway, IPv4 and IPv6, in the order of answers; at most 8 per family. A host name stands for the
+    /// addresses that it has, and is looked up in the background (`resolvers`).
+    pub(super) addresses: List<As<AddressOrHost>, 1, 16>,
+    /// Domain name of the cluster, which pools of mode `cname` answer with. Default: its host name, if it has exactly one.
     pub(super) dns_name: Option<As<Name>>,
     /// Location of the cluster.
     pub(super) location: Option<Location>,

@@ -94,6 +94,17 @@ pub(super) struct Explain {
     pub(super) networks: Option<List<As<Network>, 1, 64>>,
 }
 
+/// Look-ups of host names that clusters have in place of addresses.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Resolvers {
+    /// Addresses and ports of recursive resolvers. Default: those of the system (`/etc/resolv.conf`).
+    pub(super) servers: Option<List<As<SocketAddr>, 1, 8>>,
+    /// Time for which the last good addresses of a host name are used while it cannot be resolved; 0s to 365d.
+    #[schemars(extend("default" = "24h"))]
+    pub(super) keep_for: Option<As<Duration>>,
+}
+
 /// Limits of DNS over TCP.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -135,7 +146,8 @@ pub(super) struct Health {
     #[schemars(extend("default" = "5s"))]
     pub(super) first_round: Option<As<Duration>>,
     /// Networks that probes and load readers may connect to. This is about targets that come over the API or the webhook;
-    /// addresses and hosts of the configuration files are always allowed.
+    /// addresses and hosts of the configuration files are always allowed. It is also about the addresses that host names of
+    /// clusters have, wherever the names come from.
     pub(super) networks: Option<ProbeNetworks>,
     /// Largest number of regular probes per second of all targets of one tenant: of a project, of a base path of the webhook, or of all
     /// other objects of the API together. If a tenant has more, the periods of its targets become longer. A target that the configuration

@@ -250,6 +250,28 @@ impl TextValue for Name {
     }
 }
 
+/// An address, or a host name that stands for addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum AddressOrHost {
+    Address(IpAddr),
+    Host(Name),
+}
+
+impl TextValue for AddressOrHost {
+    const FORMAT: &'static str = "address-or-host";
+    const EXPECTED: &'static str = "an IPv4 or IPv6 address, or a host name";
+    const EXAMPLE: &'static str = "192.0.2.1, 2001:db8::1 or lb-1234.elb.example";
+
+    fn parse(text: &str) -> Result<Self, Reason> {
+        if let Ok(address) = text.parse() {
+            return Ok(Self::Address(address));
+        }
+        // A host name of one label is mostly a word that slipped in, and no resolver of another machine knows it.
+        let name = Name::parse(text).ok().filter(|name| name.is_host() && name.label_count() > 1);
+        name.map(Self::Host).ok_or_else(|| Self::invalid(text))
+    }
+}
+
 macro_rules! parsed_by_its_type {
     ($($type:ty => $format:literal, $expected:literal, $example:literal;)*) => {
         $(impl TextValue for $type {

@@ -116,19 +116,20 @@ pub(crate) fn merge(rows: &[OwnedRow<'_>], context: &MergeContext<'_>) -> Merged
             continue;
         }
         match &row.meaning {
-            Meaning::Addresses(addresses, spec) => {
+            Meaning::Addresses(_, spec) | Meaning::Host(_, spec) => {
                 let set: Arc<str> = row.row.endpoint.set_identifier.as_str().into();
                 let new = || NameContribution {
                     owner: Arc::clone(owner),
                     set: Arc::clone(&set),
                     since: row.row.since,
                     addresses: vec![],
+                    hosts: vec![],
                     spec: Arc::clone(spec),
                     lease_weight: *lease_weight,
                     is_held: row.row.held.is_some(),
                 };
                 let contribution = contributions.entry((Arc::clone(owner), Arc::clone(&set))).or_insert_with(new);
-                contribution.addresses.extend(addresses);
+                row.meaning.add_to(contribution);
                 contribution.since = contribution.since.min(row.row.since);
                 contribution.is_held &= row.row.held.is_some();
             }

@@ -10,8 +10,8 @@ use std::{
 };
 
 use fairway_model::{
-    Check, ClusterName, ContributedSpec, HttpCheck, Monitor, MonitorName, Name, RecordSet, Rtype, StatusSet, Tier,
-    TlsCheck, Ttl, Weight, closest,
+    Check, ClusterName, ContributedSpec, HttpCheck, Monitor, MonitorName, Name, NameContribution, RecordSet, Rtype,
+    StatusSet, Tier, TlsCheck, Ttl, Weight, closest,
 };
 use fairway_providers::{Endpoint, Json, plain_name};
 use fairway_zonefile::rdata_from_text;
@@ -41,10 +41,23 @@ pub struct ReadRow {
 pub enum Meaning {
     /// Addresses for a steered name.
     Addresses(Vec<IpAddr>, Arc<ContributedSpec>),
+    /// A host name whose addresses are those of a steered name: a CNAME with a set identifier.
+    Host(Name, Arc<ContributedSpec>),
     /// An endpoint that cannot be served.
     Nothing,
     /// Records that are served as they are.
     Records(RecordSet),
+}
+
+impl Meaning {
+    /// Adds addresses or host name to the contribution of an owner.
+    pub(crate) fn add_to(&self, contribution: &mut NameContribution) {
+        match self {
+            Self::Addresses(addresses, _) => contribution.addresses.extend(addresses),
+            Self::Host(host, _) => contribution.hosts.push(host.clone()),
+            Self::Nothing | Self::Records(_) => {}
+        }
+    }
 }
 
 /// A part of a client's rows.
@@ -96,6 +109,12 @@ impl ReadRow {
                 let spec = spec(endpoint, &mut problems);
                 if addresses.is_empty() { Meaning::Nothing } else { Meaning::Addresses(addresses, shared(spec)) }
             }
+            (Some(_), Some(Rtype::CNAME)) if !endpoint.set_identifier.is_empty() => {
+                match host(endpoint, &mut problems) {
+                    Some(host) => Meaning::Host(host, shared(spec(endpoint, &mut problems))),
+                    None => Meaning::Nothing,
+                }
+            }
             (Some(name), Some(rtype)) => match records(endpoint, name, rtype, &mut problems) {
                 Some(set) => Meaning::Records(set),
                 None => Meaning::Nothing,
@@ -144,9 +163,15 @@ impl ReadRow {
     pub fn rtype(&self) -> Option<Rtype> {
         match &self.meaning {
             Meaning::Addresses(addresses, _) => Some(if addresses.first()?.is_ipv4() { Rtype::A } else { Rtype::AAAA }),
+            Meaning::Host(..) => Some(Rtype::CNAME),
             Meaning::Nothing => None,
             Meaning::Records(set) => Some(set.rtype),
         }
+    }
+
+    /// Returns true if it declares a member of a steered name.
+    pub const fn is_member(&self) -> bool {
+        matches!(self.meaning, Meaning::Addresses(..) | Meaning::Host(..))
     }
 
     /// Returns the owner that the endpoint itself declares.
@@ -200,6 +225,18 @@ fn addresses(endpoint: &Endpoint, problems: &mut Vec<String>) -> Vec<IpAddr> {
         let address = target.parse::<IpAddr>().ok().filter(|address| address.is_ipv4() == wants_v4);
         address.ok_or_else(|| format!(" is not an address of type {}", endpoint.record_type))
     })
+}
+
+/// Reads the target of a CNAME that is a member.
+fn host(endpoint: &Endpoint, problems: &mut Vec<String>) -> Option<Name> {
+    let hosts = targets(endpoint, problems, |target| {
+        let name = Name::without_control(target).ok().filter(|name| name.is_host() && name.label_count() > 1);
+        name.map(|name| name.to_lowercase()).ok_or_else(|| " is not a host name".to_owned())
+    });
+    if hosts.len() > 1 {
+        problems.push("a CNAME has one target; the first one is used".to_owned());
+    }
+    hosts.into_iter().next()
 }
 
 fn records(endpoint: &Endpoint, name: &Name, rtype: Rtype, problems: &mut Vec<String>) -> Option<RecordSet> {

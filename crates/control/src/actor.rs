@@ -7,10 +7,10 @@ use std::{collections::HashMap, future::Future, ops::ControlFlow, sync::Arc, tim
 
 use fairway_config::Settings;
 use fairway_health::{HealthTransition, load::LoadUpdate};
-use fairway_model::Target;
+use fairway_model::{HostAddresses, Target};
 use fairway_telemetry::logs::Logs;
 use tokio::{
-    sync::{broadcast, mpsc},
+    sync::{broadcast, mpsc, watch},
     time::{Interval, MissedTickBehavior, interval},
 };
 
@@ -37,6 +37,7 @@ pub struct Actor {
     /// Health transitions that were received and not applied yet.
     pub(crate) waiting: Vec<HealthTransition>,
     pub(crate) load_reports: broadcast::Receiver<LoadUpdate>,
+    pub(crate) host_changes: watch::Receiver<HostAddresses>,
     pub(crate) reloads: ReloadQueue,
     /// Settings that the process started with: some of them need a restart to change.
     pub(crate) started: Settings,
@@ -71,6 +72,7 @@ impl Actor {
                     }
                 }
                 _ = tick.tick() => self.tick().await,
+                Ok(()) = self.host_changes.changed() => self.follow_host_changes(),
                 report = self.load_reports.recv() => self.add_report(report),
                 _ = demand_tick.tick(), if self.inputs.balance.runs() => self.apply(Event::Demand),
             }
@@ -118,6 +120,12 @@ impl Actor {
         self.writer.tick(&self.shared).await;
         self.publish_answers();
         self.deferred.free_unused();
+    }
+
+    /// Requests a reload with the addresses that host names have now, and has them written.
+    fn follow_host_changes(&mut self) {
+        self.writer.is_hosts_due = true;
+        self.request_reload(ReloadScope::Objects, Trigger::Hosts, false, None);
     }
 
     /// Requests a reload once a name that changes hands no longer waits.

@@ -6,7 +6,10 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use fairway_contributions::Contributed;
-use fairway_model::{ClusterName, DesiredState, MonitorName, Name, Override, PoolName, RecordSet, SharedMap, Subject};
+use fairway_model::{
+    Cluster, ClusterName, DesiredState, HostAddresses, MonitorName, Name, Override, Pool, PoolName, RecordSet,
+    SharedMap, Subject,
+};
 use fairway_providers::plain_name;
 use fairway_zones::ChangedItems;
 
@@ -43,7 +46,7 @@ impl<'a> AffectedParts<'a> {
         previous: &'a Previous,
         files: &Files,
         objects: &Declared,
-        load_off: &[Override],
+        (load_off, hosts): (&[Override], &HostAddresses),
     ) -> Option<Self> {
         let before = &*previous.configured;
         // With other text in a zone, any name may be hidden, or no longer hidden.
@@ -61,6 +64,7 @@ impl<'a> AffectedParts<'a> {
             monitors: BTreeSet::new(),
         };
         part.touched.pools.extend(before.merged.desired.pools_pinned_by_one(&before.load_off, load_off).cloned());
+        part.add_hosts(hosts);
         for key in objects.changed_since(&before.objects)? {
             part.add(&key, files, objects).then_some(())?;
         }
@@ -73,6 +77,26 @@ impl<'a> AffectedParts<'a> {
         let all =
             before.merged.desired.pools.len() + before.merged.desired.names.len() + before.merged.desired.records.len();
         (part.len() <= SEPARATE_MAX + all / 4).then_some(part)
+    }
+
+    /// Adds the clusters with a host name whose addresses changed, and their pools.
+    fn add_hosts(&mut self, hosts: &HostAddresses) {
+        let before = &*self.previous.configured;
+        let changed = hosts.differences(&before.hosts, PartialEq::eq).into_iter();
+        let changed: BTreeSet<&Name> = changed.map(|(host, ..)| host).collect();
+        if changed.is_empty() {
+            return;
+        }
+        let desired = &before.merged.desired;
+        let has_changed = |cluster: &&Cluster| cluster.hosts.iter().any(|host| changed.contains(&host.name));
+        self.clusters.extend(desired.clusters.values().filter(has_changed).map(|cluster| cluster.name.clone()));
+        let is_of = |pool: &&Pool| pool.members.iter().any(|member| self.clusters.contains(&member.cluster));
+        self.touched.pools.extend(desired.pools.values().filter(is_of).map(|pool| pool.name.clone()));
+    }
+
+    /// Returns the affected clusters.
+    pub(crate) const fn clusters(&self) -> &BTreeSet<ClusterName> {
+        &self.clusters
     }
 
     /// Adds what depends on an object. Returns false if that is not known, so that everything is affected.

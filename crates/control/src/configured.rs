@@ -8,8 +8,8 @@ use std::{
 use fairway_config::{Loaded, MapCache, OverrideSpec, Settings, ZoneCache};
 use fairway_contributions::{Contributed, RejectedNames};
 use fairway_model::{
-    DeclaredClusters, DesiredState, Diagnostic, Member, Name, Override, PinnedPools, Pool, Rtype, SharedSet,
-    WeightOrigin,
+    DeclaredClusters, DesiredState, Diagnostic, HostAddresses, Member, Name, Override, PinnedPools, Pool, Rtype,
+    SharedSet, WeightOrigin,
 };
 use fairway_store::objects::Key;
 use fairway_zonefile::ZoneData;
@@ -39,6 +39,8 @@ pub struct Configured {
     pub overrides: Vec<Override>,
     /// Overrides, of all sources, that pinned pools when it was compiled.
     pub load_off: Vec<Override>,
+    /// The addresses that host names of clusters were resolved to.
+    pub hosts: HostAddresses,
     /// Clusters and pools of each target.
     pub uses: TargetUses,
     /// All warnings.
@@ -201,12 +203,18 @@ impl CompiledDryRun {
         Self { before: Arc::downgrade(before), compiled: Mutex::new(Some(compiled)) }
     }
 
-    /// Takes the result, if the same objects were committed (whatever their revisions are), and configuration and pinned pools are still
-    /// the same.
-    pub(crate) fn take(&self, previous: &Previous, objects: &Declared, load_off: &[Override]) -> Option<Compiled> {
+    /// Takes the result, if the same objects were committed (whatever their revisions are), and configuration, pinned pools and addresses of
+    /// host names are still the same.
+    pub(crate) fn take(
+        &self,
+        previous: &Previous,
+        objects: &Declared,
+        (load_off, hosts): (&[Override], &HostAddresses),
+    ) -> Option<Compiled> {
         let mut slot = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = std::ptr::eq(self.before.as_ptr(), Arc::as_ptr(&previous.configured));
-        let is_equivalent = |of: &Configured| of.load_off == load_off && of.objects.is_equivalent(objects);
+        let is_equivalent =
+            |of: &Configured| of.load_off == load_off && of.hosts == *hosts && of.objects.is_equivalent(objects);
         slot.take_if(|compiled| is_same && is_equivalent(&compiled.configured))
     }
 

@@ -1,6 +1,6 @@
 //! The handle of the control task, for the API, signals and the demonstration.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use fairway_health::load::{PushError, PushedLoad, SourceLoad};
 use fairway_model::{Cause, ClusterName, Name, Network, PinnedPool, PoolName, Rtype, Target};
@@ -87,6 +87,15 @@ impl Control {
     pub async fn request_reload(&self, scope: ReloadScope, trigger: Trigger) {
         // A task that has ended needs no new configuration.
         let _ = self.commands.send(Command::Reload { scope, trigger, allow_removals: false, reply: None }).await;
+    }
+
+    /// Waits until each host name of a cluster was looked up once, for at most this time, and until the answers have the addresses.
+    pub async fn resolve_hosts(&self, limit: Duration) {
+        if self.shared.hosts.first_look_up(limit).await {
+            let (scope, trigger, allow_removals) = (ReloadScope::Objects, Trigger::Hosts, false);
+            // A task that has ended answers nothing.
+            let _ = self.ask(|reply| Command::Reload { scope, trigger, allow_removals, reply: Some(reply) }).await;
+        }
     }
 
     /// Adds a pushed report of a cluster's load. Returns the report that is in effect.

@@ -10,7 +10,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use fairway_contributions::{Contributed, DeclaredName, MergeContext, RejectedNames};
-use fairway_model::{DeclaredClusters, DesiredState, Name, PoolName, SharedSet, SteeredName};
+use fairway_model::{Cluster, ClusterName, DeclaredClusters, DesiredState, Name, PoolName, SharedSet, SteeredName};
 
 use super::{
     affected::AffectedParts,
@@ -71,6 +71,8 @@ impl Job<'_> {
             desired.merge(selected(part, &state.contributed.desired()));
             replaced(part, &state.desired, desired)
         };
+        // Without contributions it was copied from the declared state, which has no resolved addresses.
+        self.resolve_hosts(part.filter(|_| !state.contributed.is_empty()), &mut state.desired);
         state.pinned.retain(|pool, _| part.is_some_and(|part| !part.touched.pools.contains(pool)));
         if !self.load_off.is_empty() {
             state.pinned.extend(Arc::make_mut(&mut state.desired).pin_pools(self.load_off));
@@ -127,6 +129,18 @@ impl Job<'_> {
             part.add_contributed(&contributed).then_some(())?;
         }
         Some(Arc::new(contributed))
+    }
+
+    /// Gives the affected clusters the addresses of their host names.
+    fn resolve_hosts(&self, affected: Option<&AffectedParts<'_>>, desired: &mut Arc<DesiredState>) {
+        let has_hosts = |cluster: &&Cluster| !cluster.hosts.is_empty();
+        let of: Vec<ClusterName> = match affected {
+            Some(part) => part.clusters().iter().cloned().collect(),
+            None => desired.clusters.values().filter(has_hosts).map(|cluster| cluster.name.clone()).collect(),
+        };
+        if !of.is_empty() {
+            Arc::make_mut(desired).resolve_hosts(of, self.hosts);
+        }
     }
 
     fn names_not_in_files(

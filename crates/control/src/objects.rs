@@ -146,7 +146,7 @@ pub async fn peek_at_start(settings: &Settings, declared: &ArcSwap<Declared>) {
     }
 }
 
-/// Returns the first configuration with the declared objects and the overrides of this server. If the objects are invalid, the files alone
+/// Returns the first configuration with the declared objects, the overrides of this server and the last known addresses of host names. If the objects are invalid, the files alone
 /// are used.
 pub fn with_objects(
     reader: &Reader,
@@ -154,7 +154,7 @@ pub fn with_objects(
     snapshot: Snapshot,
     now: Timestamp,
 ) -> (Configured, Snapshot) {
-    if reader.declared.load().is_empty() && reader.kept.load().is_empty() {
+    if reader.declared.load().is_empty() && reader.kept.load().is_empty() && reader.hosts.borrow().is_empty() {
         return (configured, snapshot);
     }
     let previous = Previous::new(Arc::new(configured), Arc::new(snapshot));

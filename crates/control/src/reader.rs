@@ -10,10 +10,10 @@ use std::{
 
 use arc_swap::ArcSwap;
 use fairway_config::{Attempt, Environment, PreviousLoad, Settings, Source, watch::Fingerprint};
-use fairway_model::{Diagnostic, FileLocation, Override, Timestamp};
+use fairway_model::{Diagnostic, FileLocation, HostAddresses, Override, Timestamp};
 use fairway_store::SavedOverride;
 use fairway_zones::{ServerCookieKey, give_back_memory};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::{
     compile::{Job, Stop},
@@ -54,6 +54,8 @@ pub struct Reader {
     pub declared: Arc<ArcSwap<Declared>>,
     /// The overrides that were added to this server. Some of them change the policies of pools.
     pub kept: Arc<ArcSwap<Vec<SavedOverride>>>,
+    /// The addresses that host names of clusters were resolved to.
+    pub hosts: watch::Receiver<HostAddresses>,
     /// The key of cookies, if the files list none.
     pub cookie_key: ServerCookieKey,
     /// Returns the folders that settings need to write and that this process may not write.
@@ -70,6 +72,7 @@ impl Reader {
             environment,
             declared: Arc::default(),
             kept: Arc::default(),
+            hosts: watch::channel(HostAddresses::new()).1,
             cookie_key: ServerCookieKey::default(),
             unwritable: Arc::new(|_| Vec::new()),
             lower_priority: || Box::new(()),
@@ -179,8 +182,8 @@ impl Reader {
         let (objects, owner) = (self.declared.load_full(), describe(&self.source));
         let before = previous.map(|previous| &previous.configured.load_off[..]);
         let load_off = load_off((files, &objects, &self.kept.load()), before.unwrap_or_default(), now);
-        let (load_off, cookie_key) = (&load_off, &self.cookie_key);
-        Job { previous, files, objects: &objects, load_off, cookie_key, owner: &owner, now, is_brief }.run()
+        let (load_off, hosts, cookie_key) = (&load_off, &self.hosts.borrow().clone(), &self.cookie_key);
+        Job { previous, files, objects: &objects, load_off, hosts, cookie_key, owner: &owner, now, is_brief }.run()
     }
 
     /// Runs work on a separate thread of low priority. Returns `None` if the thread cannot be started.

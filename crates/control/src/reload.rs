@@ -29,7 +29,7 @@ use super::{
     runtime::{Reload, statuses_after},
     served::Published,
     shared_overrides,
-    start::fence_rules,
+    start::{fence_rules, follow_hosts},
 };
 
 impl Actor {
@@ -184,6 +184,7 @@ impl Actor {
         };
         let serving = self.inputs.reload(reload, now);
         let (feeds, revision) = (ClusterLoadSettings::all(&configured.merged.desired), configured.objects.revision);
+        follow_hosts(&self.shared.hosts, Some(&previous.published.configured), &configured);
         let (id, generation) = (serving.snapshot.id(), previous.published.generation + 1);
         // Health transitions during the reload wait in the channel. They name their target, so its new index is found.
         let published = Published {
@@ -219,7 +220,10 @@ impl Actor {
 fn log_outcome(scope: ReloadScope, outcome: &ReloadOutcome) {
     let (trigger, generation) = (<&str>::from(outcome.trigger), outcome.generation);
     let duration_ms = u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX);
-    if outcome.is_accepted() {
+    if outcome.is_accepted() && outcome.trigger == Trigger::Hosts {
+        // Addresses of load balancers may change every few seconds, and each change has a line of its own.
+        tracing::debug!(generation, duration_ms, "addresses of host names applied");
+    } else if outcome.is_accepted() {
         let changes = outcome.changes.join("; ");
         tracing::info!(trigger, generation, duration_ms, changes, "configuration applied");
     } else {

@@ -30,6 +30,8 @@ pub enum Trigger {
     Api,
     /// An override that pins pools, or the end of one.
     Override,
+    /// Host names of clusters with other addresses.
+    Hosts,
     /// Leases of the webhook that expired or were renewed.
     Webhook,
 }

@@ -7,6 +7,7 @@ use std::sync::{
 
 use arc_swap::ArcSwap;
 use fairway_health::{Checker, Fence, HealthTransition, load::LoadReader};
+use fairway_hosts::Hosts;
 use fairway_model::{ClusterName, HealthStatus, PoolName, SharedSet};
 use fairway_providers::{publish::Publisher, webhook_server::Calls};
 use fairway_steering::balancer::Plan;
@@ -27,6 +28,8 @@ pub struct Shared {
     pub serving: Served,
     /// Probes, and readers of load.
     pub probes: Probes,
+    /// Addresses of host names of clusters.
+    pub hosts: Hosts,
     /// Results of balancing.
     pub balance: BalanceStatus,
     /// Declared objects and webhook contributions.

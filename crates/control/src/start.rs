@@ -8,6 +8,7 @@ use fairway_health::{
     Checker, Fence, FenceRules, HealthTransition,
     load::{ClusterLoadSettings, LoadReader},
 };
+use fairway_hosts::Hosts;
 use fairway_model::{HealthStatus, Target, Timestamp};
 use fairway_store::{DataFolder, SavedOverride, SavedState, SavedTarget};
 use fairway_telemetry::{logs::Logs, traces::Traces};
@@ -49,6 +50,8 @@ pub struct Parts {
     pub fingerprint: Fingerprint,
     /// Listeners of this server, which no target of a tenant may be.
     pub listeners: Vec<SocketAddr>,
+    /// Addresses of host names of clusters, which the reader uses.
+    pub hosts: Hosts,
 }
 
 impl Parts {
@@ -76,11 +79,13 @@ impl Parts {
             overrides: denied.restrict(overrides.actions(&configured.uses)),
         };
         let serving = inputs.reload(first, now);
+        follow_hosts(&self.hosts, None, &configured);
         let (revision, started) = (configured.objects.revision, configured.settings.of_start());
         let published = Published::first(configured, overrides, denied, now.wall);
         let shared = Arc::new(Shared {
             serving: Served::new(serving, published),
             probes,
+            hosts: self.hosts,
             balance: BalanceStatus::new(inputs.balance.leader_status()),
             declarations: Declarations::new(revision),
             publishers: ArcSwap::default(),
@@ -98,6 +103,7 @@ impl Parts {
             transitions,
             waiting: vec![],
             load_reports: shared.probes.loads.updates(),
+            host_changes: shared.hosts.addresses(),
             reloads: ReloadQueue::new(self.reader, fingerprint),
             started,
             dry_runs: Arc::new(dry_runs),
@@ -149,6 +155,19 @@ async fn start_probes(
     };
     let statuses = snapshot.targets().iter().map(status).collect();
     StartedProbes { probes: Probes::new(checker, loads, fence), transitions, statuses, over_limit }
+}
+
+/// Looks up the host names of all clusters from now on, if they or the settings are others than before.
+pub(crate) fn follow_hosts(hosts: &Hosts, before: Option<&Configured>, configured: &Configured) {
+    let clusters = &configured.merged.desired.clusters;
+    let is_as_before = |before: &Configured| {
+        let changed = before.merged.desired.clusters.differences(clusters, PartialEq::eq);
+        changed.is_empty() && before.settings.resolvers == configured.settings.resolvers
+    };
+    if !before.is_some_and(is_as_before) {
+        let names = clusters.values().flat_map(|cluster| &cluster.hosts).map(|host| host.name.clone()).collect();
+        hosts.follow(names, &configured.settings.resolvers);
+    }
 }
 
 /// Returns the rules for connections of probes and load readers. What the files declare is exempt.

@@ -8,6 +8,7 @@ use std::{
 };
 
 use fairway_health::TargetState;
+use fairway_hosts::SavedHost;
 use fairway_store::{DataFolder, SavedBalance, SavedOverride, ZoneSizes};
 use fairway_zones::give_back_memory;
 use tokio::{task::JoinHandle, time::Instant};
@@ -20,6 +21,8 @@ pub(crate) struct StateWriter {
     folder: Option<Arc<DataFolder>>,
     /// True if health statuses changed since they were last written.
     pub(crate) is_health_due: bool,
+    /// True if addresses of host names changed since they were last written.
+    pub(crate) is_hosts_due: bool,
     /// State of balancing that was not written yet.
     pub(crate) balance: Option<SavedBalance>,
     /// Numbers of records of each zone that were not written yet.
@@ -51,6 +54,7 @@ impl StateWriter {
                 Ok((took, result)) => {
                     self.paused_until = Some(Instant::now() + took * PAUSE_FACTOR);
                     self.is_health_due |= result.is_err();
+                    self.is_hosts_due |= result.is_err();
                     self.note(shared, &result);
                 }
                 // The write was lost with its thread.
@@ -61,9 +65,10 @@ impl StateWriter {
             return;
         }
         let is_paused = self.paused_until.is_some_and(|until| Instant::now() < until);
-        let is_due = self.is_health_due || self.balance.is_some() || self.zones.is_some();
+        let is_due = self.is_health_due || self.is_hosts_due || self.balance.is_some() || self.zones.is_some();
         let Some(folder) = self.folder.clone().filter(|_| is_due && !is_paused) else { return };
         let is_health_due = std::mem::take(&mut self.is_health_due);
+        let hosts = std::mem::take(&mut self.is_hosts_due).then(|| shared.hosts.saved());
         let (balance, zones) = (self.balance.take(), self.zones.take());
         let shared = Arc::clone(shared);
         // If the control task has ended, it has written a newer state itself.
@@ -71,7 +76,7 @@ impl StateWriter {
             let states = if is_health_due { Some(shared.probes.checker.states().await) } else { None };
             let begun = Instant::now();
             let result = on_disk(move || {
-                let result = write(&folder, states.as_deref(), balance.as_ref(), zones.as_ref());
+                let result = write(&folder, states.as_deref(), balance.as_ref(), zones.as_ref(), hosts.as_deref());
                 // The text of many targets takes more memory than their states.
                 if states.is_some_and(|states| states.len() > MANY_TARGETS) {
                     give_back_memory();
@@ -95,8 +100,9 @@ impl StateWriter {
             let _ = running.await;
         }
         let Some(folder) = self.folder.clone() else { return };
-        let zones = self.zones.take();
-        let result = on_disk(move || write(&folder, Some(&states), balance.as_ref(), zones.as_ref())).await;
+        let (zones, hosts) = (self.zones.take(), shared.hosts.saved());
+        let write = move || write(&folder, Some(&states), balance.as_ref(), zones.as_ref(), Some(&hosts));
+        let result = on_disk(write).await;
         self.note(shared, &result);
     }
 
@@ -132,11 +138,13 @@ fn write(
     states: Option<&[TargetState]>,
     balance: Option<&SavedBalance>,
     zones: Option<&ZoneSizes>,
+    hosts: Option<&[SavedHost]>,
 ) -> io::Result<()> {
     let states = states.map_or(Ok(()), |states| folder.write_health(states));
     let balance = balance.map_or(Ok(()), |kept| folder.write_balance(kept));
     let zones = zones.map_or(Ok(()), |zones| folder.write_zones(zones));
-    states.and(balance).and(zones)
+    let hosts = hosts.map_or(Ok(()), |hosts| folder.write_hosts(hosts));
+    states.and(balance).and(zones).and(hosts)
 }
 
 /// Runs work that may block on the disk.

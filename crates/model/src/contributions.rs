@@ -2,6 +2,7 @@
 //!
 //! Pure. A contribution is identified by source, owner and set identifier: withdrawing one withdraws nothing of another.
 
+mod cluster_name;
 mod merged;
 
 use std::{
@@ -10,13 +11,12 @@ use std::{
     sync::Arc,
 };
 
-use ring::digest::{Context, SHA256};
-
 use crate::{
     Cluster, ClusterName, Member, Monitor, MonitorName, Name, Permille, Policy, Pool, PoolName, SteeredName, Tier, Ttl,
     Weight,
 };
 
+use self::cluster_name::{address_name, host_name};
 pub use self::merged::{ContributedName, MergedNames};
 
 /// The contribution of one owner to one name.
@@ -30,6 +30,8 @@ pub struct NameContribution {
     pub since: u64,
     /// The addresses, both families.
     pub addresses: Vec<IpAddr>,
+    /// Host names that stand for further addresses.
+    pub hosts: Vec<Name>,
     /// The settings that come with the addresses.
     pub spec: Arc<ContributedSpec>,
     /// Lease weight: the fraction of its weight that is in effect. It falls below 1 while its writer is silent; 0 removes it.
@@ -110,13 +112,15 @@ pub struct WeightOrigin {
     pub lease_weight: Permille,
 }
 
-/// A cluster that is not declared and is identified by its addresses.
+/// A cluster that is not declared and is identified by its addresses or its host name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnonymousCluster {
-    /// Its name, derived from the addresses.
+    /// Its name, derived from the addresses or the host name.
     pub name: ClusterName,
-    /// Its addresses.
+    /// Its addresses; empty with a host name.
     pub addresses: Vec<IpAddr>,
+    /// Its host name.
+    pub host: Option<Name>,
     /// Its region, with the owner and the set identifier that contribute it.
     pub region: Option<(Arc<str>, Arc<str>, Arc<str>)>,
 }
@@ -139,13 +143,15 @@ pub struct DeclaredClusters {
     names: BTreeSet<ClusterName>,
     /// The cluster of each address that only one cluster has.
     by_address: BTreeMap<IpAddr, ClusterName>,
+    /// The cluster of each host name that only one cluster has.
+    by_host: BTreeMap<Name, ClusterName>,
 }
 
 impl DeclaredClusters {
     /// Returns the index of these clusters.
     pub fn new<'a>(clusters: impl IntoIterator<Item = &'a Cluster>) -> Self {
         let mut declared = Self::default();
-        let mut ambiguous = BTreeSet::new();
+        let (mut ambiguous, mut ambiguous_hosts) = (BTreeSet::new(), BTreeSet::new());
         for cluster in clusters {
             declared.names.insert(cluster.name.clone());
             for address in &cluster.addresses {
@@ -154,8 +160,15 @@ impl DeclaredClusters {
                     ambiguous.insert(*address);
                 }
             }
+            for host in &cluster.hosts {
+                let other = declared.by_host.insert(host.name.clone(), cluster.name.clone());
+                if other.is_some_and(|other| other != cluster.name) {
+                    ambiguous_hosts.insert(host.name.clone());
+                }
+            }
         }
         declared.by_address.retain(|address, _| !ambiguous.contains(address));
+        declared.by_host.retain(|host, _| !ambiguous_hosts.contains(host));
         declared
     }
 
@@ -346,6 +359,15 @@ impl Merging<'_> {
                 None => _ = rest.insert(*address),
             }
         }
+        for host in &contribution.hosts {
+            let cluster = match self.clusters.by_host.get(host) {
+                Some(cluster) => cluster.clone(),
+                None => self.add_undeclared(contribution, vec![], Some(host.clone())),
+            };
+            if !found.contains(&cluster) {
+                found.push(cluster);
+            }
+        }
         let (v4, v6): (Vec<IpAddr>, Vec<IpAddr>) = rest.into_iter().partition(IpAddr::is_ipv4);
         let (mut v4, mut v6) = (v4.chunks(Cluster::ADDRESSES_MAX), v6.chunks(Cluster::ADDRESSES_MAX));
         loop {
@@ -353,19 +375,26 @@ impl Merging<'_> {
             if addresses.is_empty() || found.len() > Pool::MEMBERS_MAX {
                 return found;
             }
-            found.push(self.add_undeclared(contribution, addresses));
+            found.push(self.add_undeclared(contribution, addresses, None));
         }
     }
 
-    /// Adds an undeclared cluster with these addresses; returns its name.
-    fn add_undeclared(&mut self, contribution: &NameContribution, addresses: Vec<IpAddr>) -> ClusterName {
-        let name = address_name(&addresses);
+    /// Adds an undeclared cluster with these addresses or this host name; returns its name.
+    fn add_undeclared(
+        &mut self,
+        contribution: &NameContribution,
+        addresses: Vec<IpAddr>,
+        host: Option<Name>,
+    ) -> ClusterName {
+        let name = host.as_ref().map_or_else(|| address_name(&addresses), host_name);
         let region = contribution.spec.region.as_ref();
         let region =
             region.map(|region| (Arc::clone(region), Arc::clone(&contribution.owner), Arc::clone(&contribution.set)));
         let known = self.merged.clusters.iter_mut().find(|known| known.name == name);
         match (known, region) {
-            (None, region) => self.merged.clusters.push(AnonymousCluster { name: name.clone(), addresses, region }),
+            (None, region) => {
+                self.merged.clusters.push(AnonymousCluster { name: name.clone(), addresses, host, region })
+            }
             (Some(known), Some(region)) => match &known.region {
                 None => known.region = Some(region),
                 Some((known, ..)) if *known != region.0 => {
@@ -425,33 +454,6 @@ fn weight_factor(contributions: &[&NameContribution]) -> u32 {
         .max()
         .unwrap_or(1);
     (u32::from(u16::MAX) / largest.max(1)).clamp(1, 1000)
-}
-
-/// Returns the name of an undeclared cluster: its first address, the number of the others, and a hash of all.
-fn address_name(addresses: &[IpAddr]) -> ClusterName {
-    let first = addresses.first().map_or_else(String::new, |address| match address {
-        IpAddr::V4(v4) => v4.to_string(),
-        IpAddr::V6(v6) => v6.segments().map(|segment| format!("{segment:x}")).join("-"),
-    });
-    let more = match addresses.len() {
-        0 | 1 => String::new(),
-        count => format!("+{}+{:016x}", count - 1, hash_of(addresses)),
-    };
-    ClusterName::new(&format!("at+{first}{more}")).expect("digits, dots, dashes and pluses")
-}
-
-/// Returns a hash of the addresses, which is the same on every server: the first 64 bits of a cryptographic one. Of any other hash, a client
-/// could compute addresses that have the name of somebody else's cluster, and so replace the addresses of that.
-fn hash_of(addresses: &[IpAddr]) -> u64 {
-    let mut context = Context::new(&SHA256);
-    for address in addresses {
-        match address {
-            IpAddr::V4(v4) => context.update(&v4.octets()),
-            IpAddr::V6(v6) => context.update(&v6.octets()),
-        }
-    }
-    let digest = context.finish();
-    u64::from_be_bytes(*digest.as_ref().first_chunk().expect("SHA-256 has 32 bytes"))
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@ use std::{
 };
 
 use crate::{
-    ClientMap, Cluster, ClusterLoadSource, ClusterName, Diagnostic, FileLocation, LatencyTable, LatencyTableName,
-    LoadBounds, LoadSource, LoadSourceName, MapName, Member, Monitor, MonitorName, Name, Pool, PoolName, RecordSet,
-    Rtype, Severity, SharedMap, Ttl, records_at,
+    ClientMap, Cluster, ClusterLoadSource, ClusterName, Diagnostic, FileLocation, HostAddresses, LatencyTable,
+    LatencyTableName, LoadBounds, LoadSource, LoadSourceName, MapName, Member, Monitor, MonitorName, Name, Pool,
+    PoolName, RecordSet, Rtype, Severity, SharedMap, Ttl, records_at,
 };
 
 mod alias_loops;
@@ -150,6 +150,17 @@ impl DesiredState {
             at = candidate.parent();
         }
         None
+    }
+
+    /// Gives these clusters the addresses of their host names.
+    pub fn resolve_hosts(&mut self, clusters: impl IntoIterator<Item = ClusterName>, resolved: &HostAddresses) {
+        for name in clusters {
+            if self.clusters.get(&name).is_some_and(|cluster| !cluster.hosts.is_empty())
+                && let Some(cluster) = self.clusters.get_mut(&name)
+            {
+                cluster.resolve(resolved);
+            }
+        }
     }
 
     /// Returns the declared record sets of a name, in the order of their types.

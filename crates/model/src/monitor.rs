@@ -12,7 +12,7 @@ use std::{
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
-use crate::MonitorName;
+use crate::{MonitorName, Name};
 
 /// A check and its times. The name is not part of it, so two monitors with equal settings are one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -228,6 +228,8 @@ impl FromStr for StatusSet {
 pub enum ProbeAddress {
     /// An address of a cluster; the port is the check's.
     Address(IpAddr),
+    /// An address that this host name was resolved to; the port is the check's, and the name the default of Host header and server name.
+    OfHost(IpAddr, Name),
     /// An address and port (`probe: 192.0.2.1:15021`).
     Socket(SocketAddr),
     /// A host name and port, resolved at each probe (`probe: gw.internal:15021`).
@@ -260,6 +262,7 @@ impl fmt::Display for ProbeAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => write!(f, "{address}"),
+            Self::OfHost(address, host) => write!(f, "{address} ({host})"),
             Self::Socket(socket) => write!(f, "{socket}"),
             Self::Host(host, port) => write!(f, "{host}:{port}"),
         }

@@ -163,6 +163,22 @@ impl Name {
         Ok(Self([&[length], label, &self.0[..]].concat().into()))
     }
 
+    /// Returns true if it can be the name of a host (RFC 1123 section 2.1, with `_`): letters, digits and hyphens, and a last label that is
+    /// not a number, as those of misspelt IPv4 addresses are.
+    pub fn is_host(&self) -> bool {
+        let is_plain = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_');
+        let last = self.labels().last();
+        self.labels().flatten().all(is_plain) && last.is_some_and(|last| !last.iter().all(u8::is_ascii_digit))
+    }
+
+    /// Returns the name of a host as URLs and TLS write it: in lower case, without the final dot.
+    pub fn to_host(&self) -> String {
+        let mut text = self.to_string();
+        text.pop();
+        text.make_ascii_lowercase();
+        text
+    }
+
     /// Returns the name in lower case, as it is hashed and stored.
     pub fn to_lowercase(&self) -> Self {
         // Length octets are at most 63 and so never letters.

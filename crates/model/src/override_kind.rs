@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fmt, net::IpAddr};
 
 use crate::{
-    ClusterName, DesiredState, Override, OverrideAction, OverrideScope, Policy, Pool, PoolName, PoolPattern, Rank,
-    closest,
+    Cluster, ClusterName, DesiredState, Override, OverrideAction, OverrideScope, Policy, Pool, PoolName, PoolPattern,
+    Rank, closest,
 };
 
 /// The kind of an override, with what it applies to.
@@ -159,7 +159,11 @@ impl DesiredState {
 /// Returns a hint if a scope matches no address of any cluster.
 fn unmatched_scope(scope: &OverrideScope, desired: &DesiredState) -> Option<String> {
     let clusters = || desired.clusters.values();
-    if clusters().any(|cluster| cluster.addresses.iter().any(|address| scope.matches(&cluster.name, *address))) {
+    let has_address = |of: &Cluster| of.addresses.iter().any(|address| scope.matches(&of.name, *address));
+    // The addresses of a host name may be the ones that match, at another time.
+    if clusters()
+        .any(|cluster| has_address(cluster) || !cluster.hosts.is_empty() && scope.matches_cluster(&cluster.name))
+    {
         return None;
     }
     let matched = clusters().find(|cluster| scope.matches_cluster(&cluster.name));

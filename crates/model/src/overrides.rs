@@ -100,6 +100,11 @@ impl OverrideScope {
         glob(self.cluster.as_bytes(), cluster.as_str().as_bytes())
     }
 
+    /// Returns true if it includes all addresses of this cluster, whichever it has.
+    pub fn matches_whole(&self, cluster: &ClusterName) -> bool {
+        self.address.is_none() && self.matches_cluster(cluster)
+    }
+
     /// Returns true if it includes this address of this cluster.
     pub fn matches(&self, cluster: &ClusterName, address: IpAddr) -> bool {
         let matches = |pattern: &String| glob(pattern.as_bytes(), address.to_string().as_bytes());

@@ -12,11 +12,13 @@ use std::{
 };
 
 use fairway_files::Readers;
+use fairway_hosts::SavedHost;
 use fairway_model::Timestamp;
 use nix::unistd::{Uid, User, geteuid};
 
 use super::{
-    SavedBalance, SavedOverride, SavedTarget, ZoneSizes, balance, health, names, overrides, state_wire::FileError,
+    SavedBalance, SavedOverride, SavedTarget, ZoneSizes, balance, health, hosts, names, overrides,
+    state_wire::FileError,
 };
 
 /// A data folder that is locked for this process until the value is dropped.
@@ -117,6 +119,7 @@ impl DataFolder {
             overrides: self.read_overrides(),
             balance: self.read(BALANCE, balance::decode),
             zones: self.read(NAMES, names::decode),
+            hosts: self.read(HOSTS, hosts::decode).unwrap_or_default(),
         }
     }
 
@@ -143,6 +146,11 @@ impl DataFolder {
     /// Writes the numbers of records of each zone.
     pub fn write_zones(&self, zones: &ZoneSizes) -> io::Result<()> {
         self.write(NAMES, &names::encode(zones, Timestamp::from(SystemTime::now())))
+    }
+
+    /// Writes the addresses of host names of clusters.
+    pub fn write_hosts(&self, hosts: &[SavedHost]) -> io::Result<()> {
+        self.write(HOSTS, &hosts::encode(hosts, Timestamp::from(SystemTime::now())))
     }
 
     fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
@@ -198,6 +206,8 @@ pub struct SavedState {
     pub balance: Option<SavedBalance>,
     /// Numbers of records of each zone; `None` if nothing was kept.
     pub zones: Option<ZoneSizes>,
+    /// Addresses of host names of clusters.
+    pub hosts: Vec<SavedHost>,
 }
 
 impl SavedState {
@@ -209,6 +219,7 @@ impl SavedState {
             overrides: read(&folder.join(OVERRIDES), overrides::decode).ok().flatten().unwrap_or_default(),
             balance: read(&folder.join(BALANCE), balance::decode).ok().flatten(),
             zones: read(&folder.join(NAMES), names::decode).ok().flatten(),
+            hosts: read(&folder.join(HOSTS), hosts::decode).ok().flatten().unwrap_or_default(),
         }
     }
 }
@@ -273,6 +284,7 @@ pub enum FolderError {
 const LOCK: &str = "lock";
 const BALANCE: &str = "balance.json";
 const NAMES: &str = "names.json";
+const HOSTS: &str = "hosts.json";
 const HEALTH: &str = "health.json";
 const OVERRIDES: &str = "overrides.json";
 /// Maximum bytes of a state file. 10,000 targets with full history and long causes take less than 40 MB.

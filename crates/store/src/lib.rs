@@ -5,6 +5,7 @@
 //!                   ├─ health.json     health status and history of targets: written after transitions, read at the start
 //!                   ├─ overrides.json  overrides of operators: written before they are acknowledged
 //!                   ├─ names.json      numbers of records of each zone: written after reloads of the files
+//!                   ├─ hosts.json      addresses of host names of clusters: written after they changed
 //!                   ├─ latency-*.csv   pushed latency tables, in the format that `config` reads
 //!                   ├─ objects.redb    objects that were declared over the API, with their history (`objects`)
 //!                   ├─ balance.json    shares and demands: written every few reports and at the stop
@@ -20,6 +21,7 @@ mod cookie_key;
 mod election;
 mod folder;
 mod health;
+mod hosts;
 mod latency;
 mod names;
 pub mod objects;

@@ -96,6 +96,24 @@ pub(super) struct NamesFile {
     pub(super) zones: BTreeMap<String, usize>,
 }
 
+/// `hosts.json`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct HostsFile {
+    pub(super) version: u32,
+    /// Time of writing.
+    pub(super) written: String,
+    pub(super) hosts: Vec<HostLine>,
+}
+
+/// One host name.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct HostLine {
+    pub(super) name: String,
+    pub(super) addresses: Vec<String>,
+    /// Time of the look-up.
+    pub(super) resolved: String,
+}
+
 /// `balance.json`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct BalanceFile {

@@ -135,7 +135,7 @@ impl CheckedTarget {
     /// Returns the address family for which a response is evidence of a network; `None` for loopback and host names.
     pub(super) fn network(&self) -> Option<Family> {
         let address = match &self.shown.target.address {
-            ProbeAddress::Address(address) => *address,
+            ProbeAddress::Address(address) | ProbeAddress::OfHost(address, _) => *address,
             ProbeAddress::Socket(socket) => socket.ip(),
             ProbeAddress::Host(..) => return None,
         };
@@ -234,7 +234,7 @@ enum Host {
 impl Host {
     fn of(address: &ProbeAddress) -> Self {
         match address {
-            ProbeAddress::Address(address) => Self::Address(*address),
+            ProbeAddress::Address(address) | ProbeAddress::OfHost(address, _) => Self::Address(*address),
             ProbeAddress::Socket(socket) => Self::Address(socket.ip()),
             ProbeAddress::Host(name, _) => Self::Name(name.clone()),
         }

@@ -20,14 +20,7 @@ fn tcp(port: u16) -> Monitor {
 fn files(address: &str, port: u16, probe: &str) -> DesiredState {
     let mut files = DesiredState::default();
     let name = ClusterName::new("eu1").unwrap();
-    let cluster = Cluster {
-        name: name.clone(),
-        addresses: vec![address.parse().unwrap()],
-        dns_name: None,
-        location: None,
-        capacity: None,
-        services: vec![],
-    };
+    let cluster = Cluster::new(name.clone(), vec![address.parse().unwrap()]);
     files.clusters.insert(name.clone(), cluster);
     files.monitors.insert(MonitorName::new("m").unwrap(), Arc::new(tcp(port)));
     let pool = PoolName::new("shop").unwrap();

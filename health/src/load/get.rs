@@ -46,6 +46,9 @@ impl HttpGet {
     pub(super) async fn send(&self, address: &ProbeAddress, receiver: &mut BodyReceiver<'_>) -> Result<(), ReadError> {
         match address {
             ProbeAddress::Address(ip) => self.send_to(&[SocketAddr::new(*ip, self.port)], None, receiver).await,
+            ProbeAddress::OfHost(ip, host) => {
+                self.send_to(&[SocketAddr::new(*ip, self.port)], Some(&host.to_host()), receiver).await
+            }
             ProbeAddress::Socket(socket) => self.send_to(&[*socket], None, receiver).await,
             ProbeAddress::Host(host, port) => {
                 let found = addresses(&self.lookups, host, *port).await.map_err(ReadError::Observer)?;

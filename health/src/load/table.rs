@@ -64,7 +64,7 @@ impl ClusterLoadSettings {
             cluster: cluster.name.clone(),
             capacity: cluster.capacity.and_then(NonZeroU64::new),
             source: source.map(|(name, source)| (name.clone(), Arc::clone(source))),
-            gateways: named.unwrap_or_else(|| own.map(|address| ProbeAddress::Address(*address)).collect()),
+            gateways: named.unwrap_or_else(|| own.map(|address| cluster.probe_address(*address)).collect()),
         }
     }
 }

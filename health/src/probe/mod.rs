@@ -72,27 +72,30 @@ impl ProbeResult {
 
 /// Runs one probe against `address`, if `fence` allows that.
 pub(crate) async fn probe(monitor: Arc<PreparedMonitor>, address: ProbeAddress, fence: Arc<Fence>) -> ProbeResult {
-    let timeout = monitor.timeout;
-    let deadline = Instant::now() + timeout;
+    let deadline = Instant::now() + monitor.timeout;
     match address {
         ProbeAddress::Address(ip) => {
-            probe_allowed(&monitor, SocketAddr::new(ip, monitor.port), &fence, deadline, timeout).await
+            probe_allowed(&monitor, SocketAddr::new(ip, monitor.port), None, &fence, deadline).await
         }
-        ProbeAddress::Socket(socket) => probe_allowed(&monitor, socket, &fence, deadline, timeout).await,
+        ProbeAddress::OfHost(ip, host) => {
+            let host = host.to_host();
+            Box::pin(probe_allowed(&monitor, SocketAddr::new(ip, monitor.port), Some(&host), &fence, deadline)).await
+        }
+        ProbeAddress::Socket(socket) => probe_allowed(&monitor, socket, None, &fence, deadline).await,
         ProbeAddress::Host(host, port) => Box::pin(probe_host(&monitor, (&host, port), &fence, deadline)).await,
     }
 }
 
-/// Probes an address if that is allowed.
+/// Probes an address if that is allowed. `host` is the name that was resolved to it.
 async fn probe_allowed(
     monitor: &PreparedMonitor,
     address: SocketAddr,
+    host: Option<&str>,
     fence: &Fence,
     deadline: Instant,
-    timeout: Duration,
 ) -> ProbeResult {
-    match fence.check(address, None, Some(&monitor.monitor)) {
-        Ok(()) => probe_address(monitor, address, None, deadline, timeout).await,
+    match fence.check(address, host, Some(&monitor.monitor)) {
+        Ok(()) => probe_address(monitor, address, host, deadline, monitor.timeout).await,
         Err(denied) => ProbeResult::NotAllowed(denied),
     }
 }

@@ -236,7 +236,7 @@ impl<'a> Pools<'a> {
         let of: Vec<_> = steer
             .clusters()
             .filter_map(|c| self.desired.clusters.get(c))
-            .map(|c| (&c.name, &c.addresses, &c.dns_name))
+            .map(|c| (&c.name, &c.addresses, &c.hosts, &c.dns_name))
             .collect();
         let digest = rankings.as_ref().map_or(0, |rankings| rankings.digest);
         let id = stable_hash(&(pool, of, variant.hides, digest));

@@ -41,7 +41,7 @@ pub(super) fn desired(names: &[&str]) -> DesiredState {
         let name = ClusterName::new(cluster).unwrap();
         let addresses = vec![address.parse().unwrap()];
         let dns_name = Some(format!("{cluster}.example.test").parse().unwrap());
-        let reuse = Cluster { name, addresses, dns_name, location: None, capacity: None, services: vec![] };
+        let reuse = Cluster { dns_name, ..Cluster::new(name, addresses) };
         desired.clusters.insert(reuse.name.clone(), reuse);
     }
     for name in names {

@@ -331,9 +331,8 @@ fn desired(pools: usize, map: &Arc<ClientMap>, adjust: impl Fn(&mut Pool)) -> De
             region: Some(region.into()),
             bias: Bias::default(),
         };
-        let addresses = vec![IpAddr::from([192, 0, 2, n])];
-        let (location, services) = (Some(location), Vec::new());
-        let cluster = Cluster { name: name.clone(), addresses, dns_name: None, location, capacity: None, services };
+        let cluster = Cluster::new(name.clone(), vec![IpAddr::from([192, 0, 2, n])]);
+        let cluster = Cluster { location: Some(location), ..cluster };
         desired.clusters.insert(name, cluster);
     }
     for number in 0..pools {

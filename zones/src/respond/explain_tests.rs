@@ -39,6 +39,7 @@ fn serving(explain: &[&str], members: u16, adjust: impl FnOnce(&mut Pool)) -> Se
         let reuse = Cluster {
             name: cluster.clone(),
             addresses: vec![[10, 0, high, low].into()],
+            hosts: vec![],
             dns_name: Some(name(&format!("c{number}.other.test"))),
             location: None,
             capacity: Some(1_000),

@@ -127,8 +127,7 @@ fn clusters(desired: &mut DesiredState) {
         };
         let dns_name = Some(name(if number % 2 == 0 { "www.example.test" } else { "edge.example.net" }));
         let cluster = ClusterName::new(&format!("c{number}")).unwrap();
-        let reuse =
-            Cluster { name: cluster.clone(), addresses, dns_name, location: None, capacity: None, services: vec![] };
+        let reuse = Cluster { dns_name, ..Cluster::new(cluster.clone(), addresses) };
         desired.clusters.insert(cluster, reuse);
     }
 }

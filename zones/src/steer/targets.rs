@@ -86,7 +86,9 @@ impl TargetTable {
 
     /// Returns the addresses of a cluster, shared by all its pools.
     pub(super) fn addresses(&mut self, cluster: &Cluster) -> Arc<[IpAddr]> {
-        if let Some(known) = self.addresses.get(&cluster.name) {
+        if let Some(known) = self.addresses.get(&cluster.name)
+            && **known == *cluster.addresses
+        {
             return Arc::clone(known);
         }
         let addresses: Arc<[IpAddr]> = cluster.addresses.as_slice().into();

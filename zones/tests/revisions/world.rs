@@ -106,6 +106,7 @@ pub(super) fn world() -> DesiredState {
         };
         let reuse = Cluster {
             addresses: addresses.iter().map(|address| address.parse().unwrap()).collect(),
+            hosts: vec![],
             dns_name: Some(owner(&format!("{name}."))),
             location: Some(location),
             capacity: Some(100),

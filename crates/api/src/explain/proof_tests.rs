@@ -298,14 +298,7 @@ fn desired(dice: &mut SplitMix) -> DesiredState {
         };
         member.schedule = window.and_then(|window| Schedule::new(vec![window]));
         pool.members.push(member);
-        let cluster = Cluster {
-            name: name.clone(),
-            addresses,
-            dns_name: None,
-            location: None,
-            capacity: Some(100),
-            services: vec![],
-        };
+        let cluster = Cluster { capacity: Some(100), ..Cluster::new(name.clone(), addresses) };
         clusters.insert(name, cluster);
     }
     let zone = ZoneSpec::new(name("a.test"));

@@ -17,6 +17,7 @@
 
 mod balance;
 mod health;
+mod hosts;
 mod load;
 mod publishing;
 mod traces;
@@ -27,6 +28,7 @@ use std::sync::{
     Arc, OnceLock,
     atomic::{AtomicU64, Ordering::Relaxed},
 };
+use std::time::SystemTime;
 
 use fairway_model::{HealthStatus, OverrideKind};
 use fairway_telemetry::Sheet;
@@ -76,6 +78,7 @@ impl Metrics {
             wire::write(&mut sheet, &shared.queries.sums(), &stats, view);
             health::write(&mut sheet, view, published, &states, &observer);
             load::write(&mut sheet, &loads, &load_totals);
+            hosts::write(&mut sheet, &shared.hosts.known(), SystemTime::now().into());
             balance::write(&mut sheet, &shared, view, published, &loads);
             publishing::write(&mut sheet, &shared);
             webhook::write(&mut sheet, &shared, published);

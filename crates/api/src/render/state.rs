@@ -7,8 +7,8 @@ use std::{
 };
 
 use fairway_api_types::state_wire::{
-    self, AddressState, BalanceState, ClusterState, ConfigState, DrainState, LimitState, ListenerState, MemberState,
-    PoolState, ShareState, State, StoreState, WeightFrom, ZoneState,
+    self, AddressState, BalanceState, ClusterState, ConfigState, DrainState, HostState, LimitState, ListenerState,
+    MemberState, PoolState, ShareState, State, StoreState, WeightFrom, ZoneState,
 };
 use fairway_control::{
     Control, ControlError, CurrentState, Published, Readiness, Shared,
@@ -18,9 +18,10 @@ use fairway_control::{
     uses::ClusterAddress,
 };
 use fairway_health::{HistoryEntry, TargetState, load::ClusterLoad};
+use fairway_hosts::Host;
 use fairway_model::{
-    AdaptiveTtl, Cluster, ClusterName, DesiredState, Health, HealthStatus, Member, Name, OverrideAction, Permille,
-    Pool, PoolName, Target, Timestamp, WeightOrigin,
+    AdaptiveTtl, Cluster, ClusterHost, ClusterName, DesiredState, Health, HealthStatus, Member, Name, OverrideAction,
+    Permille, Pool, PoolName, SharedMap, Target, Timestamp, WeightOrigin,
 };
 use fairway_zones::{ServingState, TargetIndex};
 
@@ -131,6 +132,7 @@ struct Renderer<'a> {
     states: HashMap<&'a Target, &'a TargetState>,
     loads: HashMap<&'a ClusterName, &'a ClusterLoad>,
     drains: Arc<Drains>,
+    hosts: SharedMap<Name, Arc<Host>>,
     /// Answers of the last minute, by pool and cluster.
     answered: Arc<Answered>,
     /// Loads in the unit of the capacity.
@@ -166,6 +168,7 @@ impl<'a> Renderer<'a> {
             states: states.iter().map(|state| (&state.target, state)).collect(),
             loads: loads.iter().map(|load| (&load.cluster, load)).collect(),
             drains: shared.balance.drains.load_full(),
+            hosts: shared.hosts.known(),
             answered: shared.balance.answered.load_full(),
             arrived: arrived(desired, loads),
             names,
@@ -204,6 +207,7 @@ impl Renderer<'_> {
         ClusterState {
             name: name.to_string(),
             addresses: texts(&cluster.addresses),
+            hosts: cluster.hosts.iter().map(|host| self.host(host)).collect(),
             dns_name: cluster.dns_name.as_ref().map(ToString::to_string),
             region: cluster.location.as_ref().and_then(|location| location.region.clone()),
             capacity: cluster.capacity,
@@ -222,6 +226,16 @@ impl Renderer<'_> {
             share: shares
                 .and_then(|shares| shares.parts.get(name))
                 .map(|part| percent(f64::from(*part) / f64::from(u16::MAX))),
+        }
+    }
+
+    fn host(&self, host: &ClusterHost) -> HostState {
+        let known = self.hosts.get(&host.name);
+        HostState {
+            name: host.name.to_string(),
+            addresses: texts(&*host.addresses),
+            resolved_at: known.and_then(|known| known.resolved_at).map(|at| at.to_string()),
+            failure: known.and_then(|known| known.failure.clone()),
         }
     }
 

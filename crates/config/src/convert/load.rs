@@ -155,7 +155,7 @@ fn reject_token_in_clear(converter: &mut Converter<'_, '_>, pointer: Arguments<'
 
 fn is_loopback(address: &ProbeAddress) -> bool {
     match address {
-        ProbeAddress::Address(address) => address.is_loopback(),
+        ProbeAddress::Address(address) | ProbeAddress::OfHost(address, _) => address.is_loopback(),
         ProbeAddress::Socket(socket) => socket.ip().is_loopback(),
         ProbeAddress::Host(name, _) => name == "localhost",
     }

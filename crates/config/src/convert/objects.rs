@@ -1,11 +1,11 @@
 //! Clusters, pools, steered names, overrides.
 
-use std::{fmt::Arguments, net::IpAddr, time::SystemTime};
+use std::{fmt::Arguments, net::IpAddr, sync::Arc, time::SystemTime};
 
 use fairway_model::{
-    Bias, ClientPrefix, Cluster, ClusterLoadSource, ClusterLocation, Coordinates, DesiredState, DownAnswer, LoadBounds,
-    Member, Name, OverrideKind, OverrideRule, PinnedPools, Pool, PoolName, PoolPattern, SteeredName, Subject, Tier,
-    Ttl, TtlBounds, Weight,
+    Bias, ClientPrefix, Cluster, ClusterHost, ClusterLoadSource, ClusterLocation, Coordinates, DesiredState,
+    DownAnswer, LoadBounds, Member, Name, OverrideKind, OverrideRule, PinnedPools, Pool, PoolName, PoolPattern,
+    SteeredName, Subject, Tier, Ttl, TtlBounds, Weight,
 };
 
 use super::{Converter, locations, schedule};
@@ -13,7 +13,7 @@ use crate::{
     OverrideSpec,
     bounds_wire::{As, Plain},
     v1,
-    values::{TextValue, show},
+    values::{AddressOrHost, TextValue, show},
     values_wire::{Down, Fallback, FallbackTo, Fraction, Prefix, PrefixLength},
     words::LoadOverride,
 };
@@ -24,14 +24,21 @@ pub(super) fn clusters(converter: &mut Converter<'_, '_>, list: Vec<v1::Cluster>
     for (index, wire) in list.into_iter().enumerate() {
         let pointer = format_args!("/clusters/{index}");
         let name = wire.name.0;
-        let addresses = wire.addresses.0.plain();
-        for (at, address) in addresses.iter().enumerate() {
-            if address.is_unspecified() || address.is_multicast() {
-                let what = format!("{address} is not an address that traffic can be sent to");
-                let hint = "give the address of the ingress gateway";
-                converter.error(format_args!("{pointer}/addresses/{at}"), what, hint);
+        let (mut addresses, mut hosts) = (Vec::new(), Vec::new());
+        for (at, address) in wire.addresses.0.plain().into_iter().enumerate() {
+            match address {
+                AddressOrHost::Address(address) if address.is_unspecified() || address.is_multicast() => {
+                    let what = format!("{address} is not an address that traffic can be sent to");
+                    let hint = "give the address of the ingress gateway";
+                    converter.error(format_args!("{pointer}/addresses/{at}"), what, hint);
+                }
+                AddressOrHost::Address(address) => addresses.push(address),
+                AddressOrHost::Host(name) => {
+                    hosts.push(ClusterHost { name: name.to_lowercase(), addresses: Arc::default() })
+                }
             }
         }
+        let only_host = hosts.first().filter(|_| hosts.len() == 1).map(|host| host.name.clone());
         if wire.load.is_none() && wire.scrape.is_some() {
             let what = "scrape has no effect without a load source";
             converter.error(format_args!("{pointer}/scrape"), what, "add load, or remove scrape");
@@ -53,7 +60,8 @@ pub(super) fn clusters(converter: &mut Converter<'_, '_>, list: Vec<v1::Cluster>
         let cluster = Cluster {
             name: name.clone(),
             addresses,
-            dns_name: wire.dns_name.plain(),
+            hosts,
+            dns_name: wire.dns_name.plain().or(only_host),
             location,
             capacity: wire.capacity.plain(),
             services: wire.services.map_or_else(|| vec!["*".to_owned()], |As(services)| services.plain()),

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, mem, net::SocketAddr, time::Duration};
 
 use fairway_health::ProbeNetworks;
+use fairway_hosts::ResolverSettings;
 use fairway_zones::ServerIdentity;
 
 use super::{Converter, cookies, publish, rate_limit, store, traces, webhook};
@@ -57,6 +58,7 @@ pub(super) fn settings(converter: &mut Converter<'_, '_>, config: &mut v1::Confi
             },
             tenant_probes_max: health.tenant_probes_max.plain().unwrap_or(default.health.tenant_probes_max),
         },
+        resolvers: resolvers(converter, mem::take(&mut config.resolvers), default.resolvers),
         callback: config.ready.callback.take().plain(),
         traces: traces::traces(converter, config.traces.take()),
         query_log: config.query_log.take().map(|query_log| self::query_log(converter, query_log)),
@@ -76,6 +78,17 @@ pub(super) fn settings(converter: &mut Converter<'_, '_>, config: &mut v1::Confi
     }
 }
 
+fn resolvers(
+    converter: &mut Converter<'_, '_>,
+    wire: v1_process::Resolvers,
+    default: ResolverSettings,
+) -> ResolverSettings {
+    ResolverSettings {
+        servers: wire.servers.map_or(default.servers, |As(servers)| servers.plain()),
+        keep_for: converter.bounded("/resolvers/keepFor", wire.keep_for, Duration::ZERO..=YEAR, default.keep_for),
+    }
+}
+
 fn withdrawals(
     converter: &mut Converter<'_, '_>,
     wire: &v1_process::Withdrawals,
@@ -90,6 +103,7 @@ fn withdrawals(
     }
 }
 
+const YEAR: Duration = Duration::from_secs(365 * 86_400);
 const THIRTY_DAYS: Duration = Duration::from_secs(30 * 86_400);
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 const SHORTEST: Duration = Duration::from_millis(100);

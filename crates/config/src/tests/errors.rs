@@ -348,7 +348,7 @@ drainTimeout: 1h";
             "f.yaml:4:52: zones[1].name: 7 is a number, expected a domain name; write it like shop.gslb.example",
             "f.yaml:4:56: zones[2]: key name is missing; add name: a domain name",
             "f.yaml:4:57: zones[2].nam: unknown key; did you mean name?",
-            "f.yaml:5:34: clusters[0].addresses[0]: \"192.0.2.300\" is not an IPv4 or IPv6 address; write it like 192.0.2.1 or 2001:db8::1",
+            "f.yaml:5:34: clusters[0].addresses[0]: \"192.0.2.300\" is not an IPv4 or IPv6 address, or a host name; write it like 192.0.2.1, 2001:db8::1 or lb-1234.elb.example",
             "f.yaml:6:42: pools[0].ttl: 2d is over a day, and answers would not follow health for that long; the default is 30s",
             "f.yaml:7:15: drainTimeout: 1h is not between 0s and 10m; the default is 5s",
         ],

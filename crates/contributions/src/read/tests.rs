@@ -115,6 +115,24 @@ fn records_of_other_types_are_read_as_in_a_zone_file() {
 }
 
 #[test]
+fn cname_with_a_set_identifier_is_a_member_and_one_without_a_record() {
+    let cname = |set: &str, targets: &[&str]| {
+        read(Endpoint { set_identifier: set.to_owned(), ..endpoint("a.example", "CNAME", targets) })
+    };
+    let row = cname("eu", &["LB-1.elb.example."]);
+    assert!(matches!(&row.meaning, Meaning::Host(host, _) if host.to_string() == "lb-1.elb.example."), "{row:?}");
+    assert_eq!((row.rtype(), row.is_member(), row.problems.len()), (Some(Rtype::CNAME), true, 0));
+    assert!(matches!(cname("", &["lb-1.elb.example"]).meaning, Meaning::Records(_)));
+    for target in ["192.0.2.1", "localhost", "a b.example", "*.elb.example", ""] {
+        let row = cname("eu", &[target]);
+        assert!(row.meaning == Meaning::Nothing && row.problems.len() == 1, "{row:?}");
+    }
+    let row = cname("eu", &["lb-1.elb.example", "lb-2.elb.example"]);
+    assert!(matches!(&row.meaning, Meaning::Host(host, _) if host.to_string().starts_with("lb-1")), "{row:?}");
+    assert_eq!(row.problems, ["a CNAME has one target; the first one is used"]);
+}
+
+#[test]
 fn registry_record_declares_the_owner_by_label_or_by_name() {
     let heritage = "\"heritage=external-dns,external-dns/owner=t1,external-dns/resource=service/a/b\"";
     let mut row = endpoint("a-www.example", "TXT", &[heritage]);

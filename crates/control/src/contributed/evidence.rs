@@ -11,13 +11,18 @@ pub(crate) struct ServedHealth<'a>(pub(crate) &'a CurrentState);
 
 impl Evidence for ServedHealth<'_> {
     fn eligibility(&self, row: &ReadRow) -> Option<Eligibility> {
-        let Meaning::Addresses(addresses, spec) = &row.meaning else { return None };
+        let (addresses, host, spec) = match &row.meaning {
+            Meaning::Addresses(addresses, spec) => (&addresses[..], None, spec),
+            Meaning::Host(host, spec) => (&[][..], Some(host), spec),
+            Meaning::Nothing | Meaning::Records(_) => return None,
+        };
         let desired = &self.0.published.configured.merged.desired;
         let pool = desired.pools.get(&desired.names.get(row.name.as_ref()?)?.pool)?;
         let own = pool.members.iter().filter(|member| {
             let cluster = desired.clusters.get(&member.cluster);
             let has_address = cluster.is_some_and(|cluster| cluster.addresses.iter().any(|it| addresses.contains(it)));
-            has_address || spec.cluster.as_ref() == Some(&member.cluster)
+            let has_host = cluster.is_some_and(|cluster| cluster.hosts.iter().any(|it| Some(&it.name) == host));
+            has_address || has_host || spec.cluster.as_ref() == Some(&member.cluster)
         });
         own.filter_map(|member| self.of_member(&pool.name, &member.cluster)).min()
     }

@@ -193,9 +193,9 @@ impl Weighing<'_> {
         if are_many && self.settings.hold_for > Duration::ZERO {
             return Some(HoldRule::ManyNames);
         }
-        let name = protected.find(|row| matches!(row.meaning, Meaning::Addresses(..)))?.name.as_ref()?;
+        let name = protected.find(|row| row.is_member())?.name.as_ref()?;
         let declared = self.evidence.is_declared_healthy(name);
-        let mut others = others.iter().filter(|row| matches!(row.meaning, Meaning::Addresses(..))).peekable();
+        let mut others = others.iter().filter(|row| row.is_member()).peekable();
         let is_shared = others.peek().is_some() || declared.is_some();
         let is_last = is_shared && declared != Some(true) && !others.any(|row| self.is_healthy(row));
         (is_last && self.settings.hold_last_for > Duration::ZERO).then_some(HoldRule::LastHealthyMember)
@@ -283,7 +283,9 @@ impl Weighing<'_> {
     /// Returns true unless the targets of a row are down, drained or not in the answers. Records without a target count as alive.
     fn is_alive(&self, row: &ReadRow) -> bool {
         match row.meaning {
-            Meaning::Addresses(..) => self.evidence.eligibility(row).is_some_and(|state| state < Eligibility::Down),
+            Meaning::Addresses(..) | Meaning::Host(..) => {
+                self.evidence.eligibility(row).is_some_and(|state| state < Eligibility::Down)
+            }
             Meaning::Records(_) => true,
             Meaning::Nothing => false,
         }
@@ -291,7 +293,9 @@ impl Weighing<'_> {
 
     fn is_healthy(&self, row: &ReadRow) -> bool {
         match row.meaning {
-            Meaning::Addresses(..) => self.evidence.eligibility(row).is_some_and(|state| state < Eligibility::Pending),
+            Meaning::Addresses(..) | Meaning::Host(..) => {
+                self.evidence.eligibility(row).is_some_and(|state| state < Eligibility::Pending)
+            }
             Meaning::Records(_) => true,
             Meaning::Nothing => false,
         }
@@ -312,6 +316,9 @@ fn is_covered(row: &ReadRow, others: &[&ReadRow]) -> bool {
             });
             let addresses: BTreeSet<&IpAddr> = addresses.flatten().collect();
             own.iter().all(|address| addresses.contains(address))
+        }
+        Meaning::Host(host, _) => {
+            others.iter().any(|other| matches!(&other.meaning, Meaning::Host(other, _) if other == host))
         }
         Meaning::Records(_) => others.iter().any(|other| other.meaning == row.meaning),
         Meaning::Nothing => true,

@@ -277,7 +277,7 @@ fn ttl_of(intent: &Intent) -> Option<Ttl> {
 
 fn ttl_of_row(row: &ReadRow) -> Option<Ttl> {
     match &row.meaning {
-        Meaning::Addresses(_, spec) => Some(spec.ttl.unwrap_or(Ttl::STEERED)),
+        Meaning::Addresses(_, spec) | Meaning::Host(_, spec) => Some(spec.ttl.unwrap_or(Ttl::STEERED)),
         Meaning::Nothing => None,
         Meaning::Records(set) => Some(set.ttl),
     }

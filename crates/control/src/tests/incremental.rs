@@ -2,14 +2,15 @@
 
 mod content;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 
 use fairway_access::NameGrants;
 use fairway_contributions::part_key;
-use fairway_model::{DesiredState, PoolName, SplitMix, Timestamp};
+use fairway_model::{DesiredState, HostAddresses, PoolName, SplitMix, Timestamp};
 use fairway_providers::{plain_name, webhook_server::Scope};
 use fairway_zones::{BalancedPools, ChangedItems};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use self::content::{content, differences};
 use super::*;
@@ -30,8 +31,8 @@ monitors: [ { name: first, type: tcp, port: 81 }, { name: second, type: tcp, por
 clusters:
   - { name: c0, addresses: [192.0.2.1], dnsName: c0.gslb.example, capacity: 100 }
   - { name: c1, addresses: [192.0.2.2, \"2001:db8::2\"], dnsName: c1.in.gslb.example, capacity: 100 }
-  - { name: c2, addresses: [192.0.2.3], dnsName: c2.example.net, services: [shop], capacity: 100 }
-  - { name: c3, addresses: [192.0.2.3], dnsName: c3.gslb.example, services: [mail] }
+  - { name: c2, addresses: [192.0.2.3, lb2.elb.example], dnsName: c2.example.net, services: [shop], capacity: 100 }
+  - { name: c3, addresses: [lb3.elb.example, lb2.elb.example], dnsName: c3.gslb.example, services: [mail] }
 pools: [ { name: p0, policy: failover, monitor: first, members: [ { cluster: c0 }, { cluster: c1 }, { cluster: c2 } ] } ]
 names: [ { name: n0.gslb.example, pool: p0 }, { name: n0.in.gslb.example, pool: p0 } ]
 records: [ { name: t0.gslb.example, sets: [ { type: TXT, data: [of-the-file] } ] } ]
@@ -127,9 +128,10 @@ async fn dry_run_result_is_applied_once_if_its_objects_are_committed_to_the_same
         snapshot: Arc::clone(&before.snapshot),
         dry_run: dry_runs.last(),
     };
-    assert!(held.take(&state(&before.configured), &declared(6, 9), &[]).is_none(), "the committed objects differ");
+    let none = (&[][..], &HostAddresses::new());
+    assert!(held.take(&state(&before.configured), &declared(6, 9), none).is_none(), "the committed objects differ");
     let (_, other) = read(&scene);
-    assert!(held.take(&state(&other.configured), &declared(5, 9), &[]).is_none(), "the configuration differs");
+    assert!(held.take(&state(&other.configured), &declared(5, 9), none).is_none(), "the configuration differs");
     let committed = declared(5, 9);
     scene.advance(Duration::from_secs(10));
     let taken = reading(&committed, &state(&before.configured));
@@ -141,12 +143,12 @@ async fn dry_run_result_is_applied_once_if_its_objects_are_committed_to_the_same
     );
     let again = reading(&committed, &Previous::new(Arc::clone(&before.configured), Arc::clone(&before.snapshot)));
     assert_eq!(content(&taken.configured, &taken.snapshot), content(&again.configured, &again.snapshot));
-    assert!(held.take(&state(&before.configured), &committed, &[]).is_none(), "the result is taken once");
+    assert!(held.take(&state(&before.configured), &committed, none).is_none(), "the result is taken once");
 
     let first = dry_runs.keep(again, &before.configured);
     let second = dry_runs.keep(taken, &before.configured);
-    assert!(first.take(&state(&before.configured), &committed, &[]).is_none(), "only the last result is kept");
-    assert!(second.take(&state(&before.configured), &committed, &[]).is_some());
+    assert!(first.take(&state(&before.configured), &committed, none).is_none(), "only the last result is kept");
+    assert!(second.take(&state(&before.configured), &committed, none).is_some());
     drop(second);
     assert!(dry_runs.last().is_none(), "a result is freed with its caller");
 }
@@ -322,6 +324,19 @@ fn edit_cluster(declared: &mut Declared, dice: &mut SplitMix) {
     change(declared, Kind::Cluster, name, is_there.then_some(value));
 }
 
+/// Changes the addresses of a host name. Some are declared addresses, or those of another host name.
+fn edit_host(hosts: &mut HostAddresses, dice: &mut SplitMix) {
+    let name = ["lb2.elb.example", "lb3.elb.example", "else.example"][dice.below(3) as usize].parse().unwrap();
+    let count = dice.below(4);
+    let address =
+        |n| if n == 3 { [0x2001, 0xdb8, 0, 0, 0, 0, 0, n].into() } else { IpAddr::from([192, 0, 2, n as u8]) };
+    let addresses: BTreeSet<IpAddr> = (0..count).map(|_| address(1 + dice.below(12) as u16)).collect();
+    match count {
+        0 => _ = hosts.remove(&name),
+        _ => _ = hosts.insert(name, addresses.into_iter().collect()),
+    }
+}
+
 /// Returns an intent that is exposed under its own name.
 fn exposed(name: &str, service: &str, gslb: &Value) -> Value {
     let external = format!("{name}.gslb.example");
@@ -432,12 +447,16 @@ fn state_after_random_intent_changes_is_the_state_from_nothing() {
 
 /// Makes random changes and compares each state with the one computed from nothing. Returns how many reloads were incremental.
 fn play(scene: &Scene, seed: u64, edit: impl Fn(&mut Declared, &mut SplitMix)) -> u32 {
-    let (reader, mut before) = read(scene);
+    let (mut reader, mut before) = read(scene);
+    let (hosts, resolved) = watch::channel(HostAddresses::new());
+    reader.hosts = resolved;
+    let mut of_hosts = SplitMix::new(!seed);
     let (mut declared, mut dice, mut ttls) = (Declared::default(), SplitMix::new(seed), AdaptiveTtls::default());
     let mut balanced = BalancedPools::default();
     let mut incremental = 0;
     for step in 0..30 {
-        (0..1 + dice.below(3)).for_each(|_| edit(&mut declared, &mut dice));
+        (0..dice.below(4)).for_each(|_| edit(&mut declared, &mut dice));
+        (0..of_hosts.below(3)).for_each(|_| hosts.send_modify(|hosts| edit_host(hosts, &mut of_hosts)));
         reader.declared.store(Arc::new(declared.clone()));
         let state = |previous, scope| reader.read_here(scope, previous, scene.now()).outcome.unwrap();
         let ours = state(Some(&before), ReloadScope::Objects);

@@ -23,6 +23,7 @@ use std::{
 };
 
 use fairway_config::{Environment, Source};
+use fairway_hosts::Hosts;
 use fairway_model::{Health, HealthStatus, Override, OverrideAction, OverrideKind, Target, Timestamp};
 use fairway_store::DataFolder;
 use fairway_telemetry::traces::Traces;
@@ -105,6 +106,7 @@ impl Scene {
             logs: None,
             fingerprint: reading.fingerprint.unwrap_or_default(),
             listeners: vec![],
+            hosts: Hosts::start(vec![]),
         };
         let (control, actor, _) = parts.start(configured, snapshot, past, Traces::default()).await;
         (control, actor)

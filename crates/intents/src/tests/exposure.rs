@@ -11,14 +11,7 @@ use fairway_store::objects::{Key, Kind};
 fn cluster(name: &str, services: &[&str]) -> (ClusterName, Cluster) {
     let name = ClusterName::new(name).unwrap();
     let services = services.iter().map(|of| (*of).to_owned()).collect();
-    let cluster = Cluster {
-        name: name.clone(),
-        addresses: vec!["192.0.2.1".parse().unwrap()],
-        dns_name: None,
-        location: None,
-        capacity: None,
-        services,
-    };
+    let cluster = Cluster { services, ..Cluster::new(name.clone(), vec!["192.0.2.1".parse().unwrap()]) };
     (name, cluster)
 }
 

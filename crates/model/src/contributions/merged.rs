@@ -8,7 +8,9 @@ use std::{
 };
 
 use super::{AnonymousCluster, ContributionProblem, MergedName, WeightOrigin};
-use crate::{Bias, Cluster, ClusterLocation, ClusterName, DesiredState, MonitorName, Name, PoolName, SharedMap};
+use crate::{
+    Bias, Cluster, ClusterHost, ClusterLocation, ClusterName, DesiredState, MonitorName, Name, PoolName, SharedMap,
+};
 
 /// All contributed names. Clusters and monitors exist as long as a name uses them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -140,8 +142,13 @@ impl MergedNames {
         if self.desired.clusters.get(&cluster.name).is_some_and(|known| known.location == location) {
             return;
         }
-        let (name, addresses) = (cluster.name.clone(), cluster.addresses.clone());
-        let declared = Cluster { name, addresses, dns_name: None, location, capacity: None, services: vec![] };
+        let hosts = cluster.host.iter().map(|host| ClusterHost { name: host.clone(), addresses: Arc::default() });
+        let declared = Cluster {
+            hosts: hosts.collect(),
+            dns_name: cluster.host.clone(),
+            location,
+            ..Cluster::new(cluster.name.clone(), cluster.addresses.clone())
+        };
         self.desired.clusters.insert(cluster.name.clone(), declared);
     }
 

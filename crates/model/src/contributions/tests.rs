@@ -13,6 +13,7 @@ fn contribution(owner: &str, set: &str, address: &str) -> NameContribution {
     NameContribution {
         is_held: false,
         owner: owner.into(),
+        hosts: vec![],
         set: set.into(),
         since: 0,
         addresses: vec![address.parse().unwrap()],
@@ -26,14 +27,8 @@ fn with_spec(contribution: NameContribution, spec: ContributedSpec) -> NameContr
 }
 
 fn cluster(name: &str, addresses: &[&str]) -> Cluster {
-    Cluster {
-        name: ClusterName::new(name).unwrap(),
-        addresses: addresses.iter().map(|address| address.parse().unwrap()).collect(),
-        dns_name: None,
-        location: None,
-        capacity: None,
-        services: vec![],
-    }
+    let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
+    Cluster::new(ClusterName::new(name).unwrap(), addresses)
 }
 
 fn merged_with(declared: &DesiredState, contributions: Vec<NameContribution>, shared: SharedNamePolicy) -> MergedName {
@@ -71,6 +66,25 @@ fn addresses_built_to_share_the_name_of_a_cluster_are_another_one() {
     };
     assert_eq!(cluster(own), cluster(own));
     assert_ne!(cluster(own), cluster(built));
+}
+
+#[test]
+fn host_names_are_clusters_or_those_that_declare_them() {
+    let mut declared = DesiredState::default();
+    let host = |text: &str| crate::ClusterHost { name: name(text), addresses: [].into() };
+    let eu = Cluster { hosts: vec![host("lb-eu.elb.example")], ..cluster("eu", &[]) };
+    declared.clusters.insert(eu.name.clone(), eu);
+    let of = |hosts: &[&str]| {
+        let hosts = hosts.iter().map(|host| name(host)).collect();
+        let contribution = NameContribution { addresses: vec![], hosts, ..contribution("a", "x", "192.0.2.1") };
+        merged_with(&declared, vec![contribution], SharedNamePolicy::Refuse)
+    };
+    let merged = of(&["lb-eu.elb.example", "lb-us.elb.example"]);
+    assert_eq!(members(&merged), [("eu".to_owned(), 1, 1), ("at+lb-us.elb.example".to_owned(), 1, 1)]);
+    assert_eq!(merged.clusters.iter().map(|of| of.host.clone()).collect::<Vec<_>>(), [Some(name("lb-us.elb.example"))]);
+    let label = "x".repeat(60);
+    let long = ["a", "b"].map(|end| of(&[&format!("{label}.{label}.{label}.{end}.example")]).clusters[0].name.clone());
+    assert_ne!(long[0], long[1], "names that are cut differ by their hashes");
 }
 
 #[test]

@@ -76,7 +76,8 @@ impl DesiredState {
 
     /// Reports all loops. Names are many, and most pools lead to no alias, so these are skipped first.
     pub(super) fn check_all_alias_loops(&self, found: &mut Vec<Violation>) {
-        let leading = self.pools.values().filter(|pool| self.leads_to_aliases(pool)).map(|pool| &pool.name);
+        let has_hosts = self.clusters.values().any(|cluster| !cluster.hosts.is_empty());
+        let leading = self.pools.values().filter(|pool| self.leads_to_aliases(pool, has_hosts)).map(|pool| &pool.name);
         let leading: HashSet<&PoolName> = leading.collect();
         let steered = self.names.values().filter(|_| !leading.is_empty());
         let steered = steered.filter(|steered| leading.contains(&steered.pool)).map(|steered| &steered.name);
@@ -84,8 +85,12 @@ impl DesiredState {
         self.check_alias_loops(steered.chain(records), found);
     }
 
-    /// True if a pool answers with a name that is itself steered or a declared alias.
-    fn leads_to_aliases(&self, pool: &Pool) -> bool {
+    /// True if a pool answers with a name that is itself steered or a declared alias. Without clusters that have host names
+    /// (`has_hosts`), most pools need no look-up of their clusters.
+    fn leads_to_aliases(&self, pool: &Pool, has_hosts: bool) -> bool {
+        if !has_hosts && pool.mode == AnswerMode::Address && !matches!(pool.down, DownAnswer::FallbackCname(_)) {
+            return false;
+        }
         let is_alias = |name: &Name| self.names.contains_key(name) || self.declared_alias(name).is_some();
         self.pool_targets(pool).any(is_alias)
     }
@@ -99,8 +104,12 @@ impl DesiredState {
 
     /// Returns the names that a pool may answer with.
     fn pool_targets<'a>(&'a self, pool: &'a Pool) -> impl Iterator<Item = &'a Name> {
-        let members = pool.members.iter().filter(|_| pool.mode == AnswerMode::Cname);
-        let clusters = members.filter_map(|member| self.clusters.get(&member.cluster)?.dns_name.as_ref());
+        let clusters = pool.members.iter().filter_map(|member| self.clusters.get(&member.cluster));
+        let clusters = clusters.flat_map(|cluster| {
+            let alias = cluster.dns_name.as_ref().filter(|_| pool.mode == AnswerMode::Cname);
+            // A host name that this server steers to itself would never get other addresses than it has.
+            alias.into_iter().chain(cluster.hosts.iter().map(|host| &host.name))
+        });
         let fallback = match &pool.down {
             DownAnswer::FallbackCname(target) => Some(target),
             _ => None,
@@ -132,9 +141,7 @@ mod tests {
         let mut desired = DesiredState::default();
         desired.zones.insert(name("z.test"), ZoneSpec::new(name("z.test")));
         let cluster = ClusterName::new("c").unwrap();
-        let addresses = vec![[192, 0, 2, 1].into()];
-        let (location, capacity, services) = (None, None, vec![]);
-        let of = Cluster { name: cluster.clone(), addresses, dns_name: None, location, capacity, services };
+        let of = Cluster::new(cluster.clone(), vec![[192, 0, 2, 1].into()]);
         desired.clusters.insert(cluster.clone(), of);
         for (number, (owner, fallback)) in pairs.iter().enumerate() {
             let mut pool = Pool::new(PoolName::new(&format!("p{number}")).unwrap(), Policy::FAILOVER);
@@ -184,6 +191,16 @@ mod tests {
         assert_eq!(errors(&desired), Vec::<String>::new());
         desired.pools.values_mut().next().unwrap().mode = AnswerMode::Cname;
         assert_eq!(errors(&desired).len(), 1);
+    }
+
+    #[test]
+    fn cluster_whose_host_name_is_steered_to_it_is_rejected() {
+        let mut desired = falling_back(&[("a.z.test", "elsewhere.test"), ("b.z.test", "elsewhere.test")]);
+        let host = |host| crate::ClusterHost { name: name(host), addresses: [].into() };
+        desired.clusters.values_mut().next().unwrap().hosts = vec![host("c.z.test")];
+        assert_eq!(errors(&desired), Vec::<String>::new());
+        desired.clusters.values_mut().next().unwrap().hosts = vec![host("b.z.test")];
+        assert_eq!(errors(&desired), ["Name(b.z.test.): a CNAME leads back to its own name: b.z.test. -> b.z.test."]);
     }
 
     #[test]

@@ -59,8 +59,7 @@ mod tests {
         let name = ClusterName::new("eu").unwrap();
         let v4 = (0..v4).map(|n| IpAddr::from([192, 0, 2, n]));
         let addresses = v4.chain((0..v6).map(|n| Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, n).into())).collect();
-        let cluster =
-            Cluster { name: name.clone(), addresses, dns_name: None, location: None, capacity: None, services: vec![] };
+        let cluster = Cluster::new(name.clone(), addresses);
         let desired =
             DesiredState { clusters: [(name.clone(), cluster)].into_iter().collect(), ..DesiredState::default() };
         let mut pool = Pool { down, ..Pool::new(PoolName::new("shop").unwrap(), Policy::WEIGHTED) };

@@ -67,14 +67,7 @@ mod tests {
             let name = ClusterName::new(&format!("c{number}")).unwrap();
             let region = Some((*region).to_owned());
             let location = ClusterLocation { coordinates: None, region, bias: Bias::default() };
-            let cluster = Cluster {
-                name: name.clone(),
-                addresses: vec![],
-                dns_name: None,
-                location: Some(location),
-                capacity: None,
-                services: vec![],
-            };
+            let cluster = Cluster { location: Some(location), ..Cluster::new(name.clone(), vec![]) };
             desired.clusters.insert(name.clone(), cluster);
             let networks = networks.iter().map(|network| network.parse().unwrap()).collect();
             pool.members.push(Member { networks, ..Member::new(name) });

@@ -4,14 +4,7 @@ use super::*;
 use crate::{AnswerMode, DownAnswer, LoadEndpoint, LoadQuery, LoadUnit, Policy, Tier, Weight};
 
 fn desired() -> DesiredState {
-    let cluster = Cluster {
-        name: ClusterName::new("eu1").unwrap(),
-        addresses: vec!["192.0.2.1".parse().unwrap()],
-        dns_name: None,
-        location: None,
-        capacity: None,
-        services: vec![],
-    };
+    let cluster = Cluster::new(ClusterName::new("eu1").unwrap(), vec!["192.0.2.1".parse().unwrap()]);
     let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::WEIGHTED);
     pool.members = vec![Member::new(cluster.name.clone())];
     let zone: Name = "gslb.example".parse().unwrap();

@@ -91,8 +91,12 @@ impl DesiredState {
     fn check_cluster(&self, cluster: &Cluster, found: &mut Vec<Violation>) {
         let Cluster { name, addresses, .. } = cluster;
         let subject = || Subject::Cluster(name.clone());
-        if addresses.is_empty() {
+        if addresses.is_empty() && cluster.hosts.is_empty() {
             found.push(error(subject(), format!("cluster {name} has no address"), "give at least one ingress address"));
+        }
+        let mut hosts = BTreeSet::new();
+        for host in cluster.hosts.iter().filter(|host| !hosts.insert(&host.name)) {
+            found.push(error(subject(), format!("cluster {name} lists host name {} twice", host.name), "keep one"));
         }
         for (family, is_v4) in [("IPv4", true), ("IPv6", false)] {
             let count = addresses.iter().filter(|address| address.is_ipv4() == is_v4).count();

@@ -55,7 +55,7 @@ impl Steering {
         let snapshot = Arc::new(snapshot(scenario, population, pool, table));
         let cluster = |target: &Target| match &target.address {
             ProbeAddress::Address(address) => (0..scenario.clusters.len()).find(|number| ip(*number) == *address),
-            ProbeAddress::Host(..) | ProbeAddress::Socket(_) => None,
+            ProbeAddress::Host(..) | ProbeAddress::OfHost(..) | ProbeAddress::Socket(_) => None,
         };
         let target_clusters = snapshot.targets().iter().map(|target| cluster(target).unwrap_or_default()).collect();
         let pool = &snapshot.steer_pools()[0];

@@ -97,10 +97,10 @@ impl Member {
             match (set.addresses(), probe) {
                 (0, _) => {}
                 (_, Some(probe)) => set.at = intern(probe.clone()).0,
-                (1, None) => set.at = addresses.next().map_or(0, |a| intern(ProbeAddress::Address(*a)).0),
+                (1, None) => set.at = addresses.next().map_or(0, |a| intern(cluster.probe_address(*a)).0),
                 (_, None) => {
                     set.at = u32::try_from(spread.len()).expect("at most 255 members of 16 addresses");
-                    spread.extend(addresses.map(|a| intern(ProbeAddress::Address(*a))));
+                    spread.extend(addresses.map(|a| intern(cluster.probe_address(*a))));
                     continue;
                 }
             }

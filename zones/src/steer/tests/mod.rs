@@ -221,14 +221,8 @@ fn member(place: usize, text: &str) -> (Cluster, Member) {
     let number = |text: &str| text.parse::<u16>().unwrap();
     let v4 = (1..=number(v4)).map(|n| IpAddr::from([10, 0, place as u8, n as u8]));
     let v6 = (1..=number(v6)).map(|n| IpAddr::from([0x2001, 0xdb8, place as u16, 0, 0, 0, 0, n]));
-    let cluster = Cluster {
-        name: ClusterName::new(&name).unwrap(),
-        addresses: v4.chain(v6).collect(),
-        dns_name: None,
-        location: None,
-        capacity: Some(1_000),
-        services: vec![],
-    };
+    let cluster = Cluster::new(ClusterName::new(&name).unwrap(), v4.chain(v6).collect());
+    let cluster = Cluster { capacity: Some(1_000), ..cluster };
     let mut member = Member::new(cluster.name.clone());
     member.weight = Weight(number(&weight));
     member.tier = Tier::new(number(&tier) as u8).unwrap();
