@@ -1,6 +1,10 @@
 //! Makes the control task with its first serving state. The daemon starts the task.
 
-use std::{collections::HashMap, net::SocketAddr, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::SocketAddr,
+    sync::Arc,
+};
 
 use arc_swap::ArcSwap;
 use fairway_config::watch::Fingerprint;
@@ -165,8 +169,15 @@ pub(crate) fn follow_hosts(hosts: &Hosts, before: Option<&Configured>, configure
         changed.is_empty() && before.settings.resolvers == configured.settings.resolvers
     };
     if !before.is_some_and(is_as_before) {
-        let names = clusters.values().flat_map(|cluster| &cluster.hosts).map(|host| host.name.clone()).collect();
-        hosts.follow(names, &configured.settings.resolvers);
+        let of_files = &configured.files.desired.clusters;
+        let names = clusters.values().flat_map(|cluster| {
+            let is_own = of_files.contains_key(&cluster.name);
+            cluster.hosts.iter().map(move |host| (host.name.clone(), is_own))
+        });
+        // A name of the operator stays that, even if a tenant has it as well.
+        let mut all = BTreeMap::new();
+        names.for_each(|(name, is_own)| *all.entry(name).or_default() |= is_own);
+        hosts.follow(all, &configured.settings.resolvers);
     }
 }
 

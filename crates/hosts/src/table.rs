@@ -53,8 +53,10 @@ pub struct SavedHost {
 #[derive(Debug, Default)]
 pub struct HostTable {
     entries: BTreeMap<Name, Entry>,
-    /// Names that wait for their next look-up.
-    due: BTreeSet<(Instant, Name)>,
+    /// Names that wait for their next look-up: those of tenants, and those of the operator.
+    due: [BTreeSet<(Instant, Name)>; 2],
+    /// Number of names of tenants.
+    of_tenants: u32,
     /// Addresses of the names that have some.
     addresses: HostAddresses,
     /// Addresses and state of each name.
@@ -66,6 +68,8 @@ pub struct HostTable {
 /// The progress of one host name.
 #[derive(Debug)]
 struct Entry {
+    /// True if the files declare it. Names of tenants may be many and slow, and never delay those of the operator.
+    is_own: bool,
     /// Time of the next look-up; `None` while one runs.
     due: Option<Instant>,
     /// Look-ups in a row that failed.
@@ -86,8 +90,10 @@ impl HostTable {
     const SECOND: Duration = Duration::from_secs(1);
     /// Longest time between two look-ups that fail.
     const RETRY_MAX: Duration = Duration::from_secs(30);
-    /// Look-ups per second of all names together.
+    /// Look-ups per second of all names of tenants together.
     const PER_SECOND: u32 = 100;
+    /// Maximum number of names of tenants. Further ones, in order of name, are not looked up.
+    pub const OF_TENANTS_MAX: usize = 10_000;
 
     /// Returns a table that knows these addresses until a look-up replaces them.
     pub fn new(saved: impl IntoIterator<Item = SavedHost>) -> Self {
@@ -100,44 +106,60 @@ impl HostTable {
         table
     }
 
-    /// Follows these names from now on: new ones are due at once, others are forgotten. Returns true if addresses were forgotten.
-    pub fn follow(&mut self, names: &BTreeSet<Name>, now: Instant) -> bool {
-        let gone: Vec<Name> = self.hosts.keys().filter(|name| !names.contains(*name)).cloned().collect();
-        let had_addresses = gone.iter().any(|name| self.addresses.contains_key(name));
+    /// Follows these names from now on, each with true if the files declare it: new ones are due at once, others are forgotten. Returns true
+    /// if addresses were forgotten.
+    pub fn follow(&mut self, names: &BTreeMap<Name, bool>, now: Instant) -> bool {
+        let is_kept = |name: &Name| self.entries.get(name).is_some_and(|of| names.get(name) == Some(&of.is_own));
+        let is_saved = |name: &Name| !self.entries.contains_key(name) && names.contains_key(name);
+        let gone: Vec<Name> = self.hosts.keys().filter(|name| !is_kept(name) && !is_saved(name)).cloned().collect();
+        let mut had_addresses = false;
         for name in &gone {
-            self.addresses.remove(name);
-            let host = self.hosts.remove(name);
-            self.failing -= usize::from(host.is_some_and(|host| host.failure.is_some()));
-            if let Some(Entry { due: Some(due), .. }) = self.entries.remove(name) {
-                self.due.remove(&(due, name.clone()));
+            if let Some(Entry { due, is_own, .. }) = self.entries.remove(name) {
+                self.of_tenants -= u32::from(!is_own);
+                due.map(|due| self.due[usize::from(is_own)].remove(&(due, name.clone())));
+            }
+            if !names.contains_key(name) {
+                had_addresses |= self.addresses.remove(name).is_some();
+                let host = self.hosts.remove(name);
+                self.failing -= usize::from(host.is_some_and(|host| host.failure.is_some()));
             }
         }
-        for name in names {
-            if !self.entries.contains_key(name) {
-                self.entries.insert(name.clone(), Entry { due: Some(now), failures: 0, was_rest: false });
-                self.due.insert((now, name.clone()));
-                if !self.hosts.contains_key(name) {
-                    self.hosts.insert(name.clone(), Arc::default());
-                }
+        for (name, is_own) in names {
+            if self.entries.contains_key(name) {
+                continue;
             }
+            if !self.hosts.contains_key(name) {
+                self.hosts.insert(name.clone(), Arc::default());
+            }
+            if !is_own && self.of_tenants as usize >= Self::OF_TENANTS_MAX {
+                let failure =
+                    format!("{} other host names are looked up for tenants, which is the limit", self.of_tenants);
+                let host = self.hosts.get(name).map(|host| Host::clone(host)).unwrap_or_default();
+                self.set(name.clone(), Host { failure: Some(failure), ..host });
+                continue;
+            }
+            self.of_tenants += u32::from(!is_own);
+            self.entries.insert(name.clone(), Entry { is_own: *is_own, due: Some(now), failures: 0, was_rest: false });
+            self.due[usize::from(*is_own)].insert((now, name.clone()));
         }
         had_addresses
     }
 
-    /// Returns a name that is due, and marks it as being looked up.
-    pub fn begin(&mut self, now: Instant) -> Option<Name> {
-        let (due, _) = self.due.first()?;
-        if *due > now {
-            return None;
-        }
-        let (_, name) = self.due.pop_first()?;
+    /// Returns a name that is due, and true if the files declare it; marks it as being looked up. Names of tenants come last, and not at all
+    /// without `with_tenants`.
+    pub fn begin(&mut self, now: Instant, with_tenants: bool) -> Option<(Name, bool)> {
+        let mut queues = self.due.iter_mut().zip([false, true]).rev().filter(|(_, is_own)| *is_own || with_tenants);
+        let (queue, is_own) = queues.find(|(queue, _)| queue.first().is_some_and(|(due, _)| *due <= now))?;
+        let (_, name) = queue.pop_first()?;
         self.entries.get_mut(&name)?.due = None;
-        Some(name)
+        Some((name, is_own))
     }
 
-    /// Returns the time of the next look-up.
-    pub fn next_due(&self) -> Option<Instant> {
-        self.due.first().map(|(due, _)| *due)
+    /// Returns the time of the next look-up, of the names of the operator alone without `with_tenants`.
+    pub fn next_due(&self, with_tenants: bool) -> Option<Instant> {
+        let [tenants, own] = &self.due;
+        let tenants = tenants.first().filter(|_| with_tenants);
+        own.first().into_iter().chain(tenants).map(|(due, _)| *due).min()
     }
 
     /// Takes the result of a look-up. A family without an answer keeps its last good addresses, until no look-up has found any for
@@ -149,7 +171,6 @@ impl HostTable {
         keep_for: Duration,
         (now, wall): (Instant, Timestamp),
     ) -> bool {
-        let followed = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
         let Some(entry) = self.entries.get_mut(name) else { return false };
         let before = self.hosts.get(name).map(Arc::clone).unwrap_or_default();
         let host = before.after(lookup.answers, keep_for, wall);
@@ -162,12 +183,14 @@ impl HostTable {
             failures => Self::RETRY_MAX.min(Self::PERIOD_MIN * (1 << failures.min(8)) / 2),
         };
         entry.was_rest = entry.failures == 0 && lookup.ttl < Self::PERIOD_MIN && !entry.was_rest;
-        let due = now + pause.max(Duration::from_secs(1) * followed / Self::PER_SECOND);
+        let others = if entry.is_own { 0 } else { self.of_tenants };
+        let due = now + pause.max(Duration::from_secs(1) * others / Self::PER_SECOND);
+        let queue = &mut self.due[usize::from(entry.is_own)];
         // A name that was forgotten and followed again meanwhile is due already.
         if let Some(due) = entry.due.replace(due) {
-            self.due.remove(&(due, name.clone()));
+            queue.remove(&(due, name.clone()));
         }
-        self.due.insert((due, name.clone()));
+        queue.insert((due, name.clone()));
         let is_changed = before.addresses != host.addresses;
         self.set(name.clone(), host);
         is_changed
@@ -259,7 +282,7 @@ mod tests {
     impl Scene {
         fn new(saved: Vec<SavedHost>) -> Self {
             let mut scene = Self { table: HostTable::new(saved), begun: Instant::now(), at: 1_000 };
-            scene.table.follow(&BTreeSet::from([lb()]), scene.now().0);
+            scene.table.follow(&BTreeMap::from([(lb(), true)]), scene.now().0);
             scene
         }
 
@@ -269,12 +292,12 @@ mod tests {
 
         /// Waits until the name is due, and looks it up. Returns how long that took, and what is known then.
         fn look_up(&mut self, answers: [Answer; 2], ttl: u64) -> (u64, Host) {
-            let due = self.table.next_due().unwrap();
+            let due = self.table.next_due(true).unwrap();
             // Whole seconds: a look-up comes a moment after the end of a TTL.
             let waited = due.saturating_duration_since(self.now().0).as_secs_f64().ceil() as u64;
             self.at += waited;
-            assert_eq!(self.table.begin(self.now().0), Some(lb()));
-            assert_eq!((self.table.begin(self.now().0), self.table.next_due()), (None, None));
+            assert_eq!(self.table.begin(self.now().0, true), Some((lb(), true)));
+            assert_eq!((self.table.begin(self.now().0, true), self.table.next_due(true)), (None, None));
             self.table.finish(&lb(), Lookup { answers, ttl: Duration::from_secs(ttl) }, DAY, self.now());
             (waited, Host::clone(self.table.hosts().get(&lb()).unwrap()))
         }
@@ -362,22 +385,37 @@ mod tests {
         let mut scene = Scene::new(vec![]);
         scene.look_up([found(&["192.0.2.1"]), found(&[])], 5);
         scene.at += 6;
-        assert_eq!(scene.table.begin(scene.now().0), Some(lb()));
-        assert!(scene.table.follow(&BTreeSet::new(), scene.now().0), "its addresses are forgotten");
+        assert_eq!(scene.table.begin(scene.now().0, true), Some((lb(), true)));
+        assert!(scene.table.follow(&BTreeMap::new(), scene.now().0), "its addresses are forgotten");
         let late = Lookup { answers: [found(&["192.0.2.9"]), found(&[])], ttl: Duration::ZERO };
         assert!(!scene.table.finish(&lb(), late, DAY, scene.now()));
-        assert_eq!((scene.table.hosts().len(), scene.table.next_due()), (0, None));
+        assert_eq!((scene.table.hosts().len(), scene.table.next_due(true)), (0, None));
     }
 
     #[test]
-    fn many_names_are_looked_up_less_often() {
-        let names: BTreeSet<Name> = (0..3_000).map(|n| format!("lb{n}.elb.test").parse().unwrap()).collect();
+    fn names_of_tenants_are_bounded_and_do_not_delay_those_of_the_operator() {
+        let of_tenants = (0..HostTable::OF_TENANTS_MAX + 5).map(|n| format!("lb{n:05}.elb.test").parse().unwrap());
+        let mut names: BTreeMap<Name, bool> = of_tenants.map(|name| (name, false)).collect();
+        names.insert(lb(), true);
         let (mut table, now) = (HostTable::default(), Instant::now());
         table.follow(&names, now);
-        while let Some(name) = table.begin(now) {
-            let lookup = Lookup { answers: [found(&["192.0.2.1"]), found(&[])], ttl: Duration::ZERO };
+        assert_eq!(table.failing(), 5, "those over the bound");
+        let mut began = Vec::new();
+        while let Some((name, is_own)) = table.begin(now, began.len() < 4_000) {
+            let lookup = Lookup { answers: [found(&["192.0.2.1"]), found(&[])], ttl: Duration::from_secs(5) };
+            table.finish(&name, lookup, DAY, (now, Timestamp::from_secs(0)));
+            began.push(is_own);
+        }
+        assert_eq!((began.len(), began[0], began.iter().filter(|is_own| **is_own).count()), (4_000, true, 1));
+        assert_eq!(table.next_due(false), Some(now + Duration::from_millis(5_250)), "whatever tenants have");
+        while let Some((name, false)) = table.begin(now, true) {
+            let lookup = Lookup { answers: [failed(), failed()], ttl: Duration::ZERO };
             table.finish(&name, lookup, DAY, (now, Timestamp::from_secs(0)));
         }
-        assert_eq!(table.next_due(), Some(now + Duration::from_secs(30)));
+        table.follow(&BTreeMap::from([(lb(), false)]), now);
+        assert_eq!((table.hosts().len(), table.of_tenants, table.failing()), (1, 1, 0));
+        assert_eq!(table.begin(now, true), Some((lb(), false)), "it is a tenant's now");
+        table.follow(&BTreeMap::new(), now);
+        assert_eq!((table.of_tenants, table.next_due(true), table.addresses().len()), (0, None, 0));
     }
 }

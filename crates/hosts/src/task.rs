@@ -1,7 +1,7 @@
 //! The task that looks up names when they are due.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant, SystemTime},
 };
@@ -9,13 +9,13 @@ use std::{
 use fairway_model::{HostAddresses, Name, SharedMap, Timestamp};
 use tokio::{
     sync::{Notify, watch},
-    task::{JoinHandle, JoinSet},
+    task::{Id, JoinError, JoinHandle, JoinSet},
     time::{sleep_until, timeout},
 };
 
 use crate::{
     resolver::{Resolver, ResolverSettings},
-    table::{Host, HostTable, Lookup, SavedHost},
+    table::{Answer, Host, HostTable, Lookup, SavedHost},
 };
 
 /// Addresses of host names, kept up to date until it is dropped.
@@ -29,7 +29,8 @@ pub struct Hosts {
 /// Names that the task looks up, and settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Wanted {
-    names: Arc<BTreeSet<Name>>,
+    /// Each with true if the files declare it.
+    names: Arc<BTreeMap<Name, bool>>,
     settings: ResolverSettings,
 }
 
@@ -52,8 +53,8 @@ impl Hosts {
         Self { shared, wanted, task }
     }
 
-    /// Looks up these names from now on, and forgets others.
-    pub fn follow(&self, names: BTreeSet<Name>, settings: &ResolverSettings) {
+    /// Looks up these names from now on, each with true if the files declare it, and forgets others.
+    pub fn follow(&self, names: BTreeMap<Name, bool>, settings: &ResolverSettings) {
         self.wanted.send_if_modified(|wanted| {
             let is_changed = *wanted.names != names || wanted.settings != *settings;
             if is_changed {
@@ -75,7 +76,7 @@ impl Hosts {
             let known = self.known();
             let is_known =
                 |name| known.get(name).is_some_and(|host| host.resolved_at.is_some() || host.failure.is_some());
-            !wanted.iter().all(is_known)
+            !wanted.keys().all(is_known)
         };
         let all = async {
             loop {
@@ -88,6 +89,7 @@ impl Hosts {
         };
         // Those that take longer follow while the server answers.
         let _ = timeout(limit, all).await;
+        self.shared.publish();
         !wanted.is_empty()
     }
 
@@ -131,46 +133,88 @@ struct Task {
     resolver: Resolver,
     /// Time since which the resolver is used.
     built: Instant,
-    running: JoinSet<(Name, Lookup)>,
+    running: JoinSet<Lookup>,
+    /// The name of each, and true if the files declare it.
+    names: HashMap<Id, (Name, bool)>,
+    /// Number of names of tenants among them.
+    running_of_tenants: usize,
+    /// True if addresses changed that are not published yet.
+    unpublished: bool,
+    /// Time of the last publication.
+    published: Instant,
 }
 
 impl Task {
     fn new(shared: Arc<Shared>, changes: watch::Receiver<Wanted>) -> Self {
         let wanted = Wanted::default();
         let resolver = Resolver::new(&wanted.settings.servers);
-        Self { shared, changes, wanted, resolver, built: Instant::now(), running: JoinSet::new() }
+        let (running, now) = (JoinSet::new(), Instant::now());
+        let published = now.checked_sub(PUBLISHED_EVERY).unwrap_or(now);
+        Self {
+            shared,
+            changes,
+            wanted,
+            resolver,
+            built: now,
+            running,
+            names: HashMap::new(),
+            running_of_tenants: 0,
+            unpublished: false,
+            published,
+        }
     }
 
     async fn run(mut self) {
         loop {
             self.begin_due();
             let is_full = self.running.len() >= CONCURRENT_MAX;
-            let next = self.shared.table().next_due().filter(|_| !is_full);
+            let next = self.shared.table().next_due(self.running_of_tenants < OF_TENANTS_MAX).filter(|_| !is_full);
+            let publication = self.unpublished.then_some(self.published + PUBLISHED_EVERY);
             let due = async move {
-                match next {
+                match next.into_iter().chain(publication).min() {
                     Some(next) => sleep_until(next.into()).await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
-                Some(Ok((name, lookup))) = self.running.join_next() => self.finish(&name, lookup),
+                Some(ended) = self.running.join_next_with_id() => self.end(ended),
                 changed = self.changes.changed() => match changed {
                     Ok(()) => self.follow(),
                     Err(_) => return,
                 },
                 () = due => {}
             }
+            if self.unpublished && self.published.elapsed() >= PUBLISHED_EVERY {
+                self.shared.publish();
+                (self.unpublished, self.published) = (false, Instant::now());
+            }
+        }
+    }
+
+    /// Takes a look-up that ended, also by a panic.
+    fn end(&mut self, ended: Result<(Id, Lookup), JoinError>) {
+        let (id, lookup) = ended.unwrap_or_else(|error| {
+            let failed = || Answer::Failed("the look-up ended early".to_owned());
+            (error.id(), Lookup { answers: [failed(), failed()], ttl: Duration::ZERO })
+        });
+        if let Some((name, is_own)) = self.names.remove(&id) {
+            self.running_of_tenants -= usize::from(!is_own);
+            self.finish(&name, lookup);
         }
     }
 
     fn begin_due(&mut self) {
         while self.running.len() < CONCURRENT_MAX {
-            let Some(name) = self.shared.table().begin(Instant::now()) else { return };
+            let with_tenants = self.running_of_tenants < OF_TENANTS_MAX;
+            let Some((name, is_own)) = self.shared.table().begin(Instant::now(), with_tenants) else { return };
+            self.running_of_tenants += usize::from(!is_own);
             let resolver = self.resolver.clone();
-            self.running.spawn(async move {
-                let lookup = resolver.look_up(&name).await;
-                (name, lookup)
-            });
+            let look_up = {
+                let name = name.clone();
+                async move { resolver.look_up(&name).await }
+            };
+            let id = self.running.spawn(look_up).id();
+            self.names.insert(id, (name, is_own));
         }
     }
 
@@ -181,9 +225,7 @@ impl Task {
         }
         let had_addresses = self.shared.table().follow(&wanted.names, Instant::now());
         self.wanted = wanted;
-        if had_addresses {
-            self.shared.publish();
-        }
+        self.unpublished |= had_addresses;
     }
 
     fn finish(&mut self, name: &Name, lookup: Lookup) {
@@ -197,9 +239,7 @@ impl Task {
         let is_one_of_few = table.failing() <= FAILING_LOGGED_MAX;
         drop(table);
         log(name, &before, &host, is_one_of_few);
-        if is_changed {
-            self.shared.publish();
-        }
+        self.unpublished |= is_changed;
         self.shared.looked_up.notify_waiters();
         // The system's resolvers may have changed since the configuration of the system was read.
         if host.failure.is_some() && self.wanted.settings.servers.is_empty() && self.built.elapsed() > REREAD_AFTER {
@@ -232,6 +272,10 @@ fn log(name: &Name, before: &Host, host: &Host, is_one_of_few: bool) {
 
 /// Maximum number of look-ups at once.
 const CONCURRENT_MAX: usize = 64;
+/// Maximum number of those of names of tenants, whose authoritative servers may be slow on purpose.
+const OF_TENANTS_MAX: usize = 48;
+/// Shortest time between two publications of changes. Each causes a reload, and names of tenants may change with each look-up.
+const PUBLISHED_EVERY: Duration = Duration::from_millis(100);
 /// Time after which the system's configuration of resolvers is read again, if look-ups fail.
 const REREAD_AFTER: Duration = Duration::from_secs(30);
 /// Names that fail at the same time and have log lines.
