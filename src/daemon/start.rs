@@ -123,8 +123,7 @@ pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
         Some(objects::at_start(&settings, folder.as_deref(), &declared).await)
     };
     reader.kept.store(Arc::new(saved.overrides.clone()));
-    let hosts = Hosts::start(mem::take(&mut saved.hosts));
-    reader.hosts = hosts.addresses();
+    let hosts = start_hosts(&mut reader, &mut saved);
     let (configured, snapshot) = objects::with_objects(&reader, configured, snapshot, clock());
     let parts = parts((reader, hosts), (&folder, &clock, &logs), fingerprint, &listeners);
     let (control, actor, fingerprint) = parts.start(configured, snapshot, saved, hook.traces.clone()).await;
@@ -159,6 +158,13 @@ pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
         drain_timeout: settings.drain_timeout,
         logs,
     })
+}
+
+/// Starts the look-ups of host names, which the reader uses from now on.
+fn start_hosts(reader: &mut Reader, saved: &mut SavedState) -> Hosts {
+    let hosts = Hosts::start(mem::take(&mut saved.hosts));
+    reader.hosts = hosts.addresses();
+    hosts
 }
 
 /// Returns the parts of the control task.

@@ -7,10 +7,10 @@ use std::{collections::HashMap, future::Future, ops::ControlFlow, sync::Arc, tim
 
 use fairway_config::Settings;
 use fairway_health::{HealthTransition, load::LoadUpdate};
-use fairway_model::{HostAddresses, Target};
+use fairway_model::Target;
 use fairway_telemetry::logs::Logs;
 use tokio::{
-    sync::{broadcast, mpsc, watch},
+    sync::{broadcast, mpsc},
     time::{Interval, MissedTickBehavior, interval},
 };
 
@@ -37,7 +37,6 @@ pub struct Actor {
     /// Health transitions that were received and not applied yet.
     pub(crate) waiting: Vec<HealthTransition>,
     pub(crate) load_reports: broadcast::Receiver<LoadUpdate>,
-    pub(crate) host_changes: watch::Receiver<HostAddresses>,
     pub(crate) reloads: ReloadQueue,
     /// Settings that the process started with: some of them need a restart to change.
     pub(crate) started: Settings,
@@ -60,6 +59,7 @@ impl Actor {
     /// Runs until [`Command::End`], or until every handle is dropped.
     pub async fn run(mut self) {
         let (mut tick, mut demand_tick) = (ticks(TICK), ticks(DEMAND_TICK));
+        let mut host_changes = self.shared.probes.hosts.addresses();
         loop {
             tokio::select! {
                 biased;
@@ -72,7 +72,7 @@ impl Actor {
                     }
                 }
                 _ = tick.tick() => self.tick().await,
-                Ok(()) = self.host_changes.changed() => self.follow_host_changes(),
+                Ok(()) = host_changes.changed() => self.follow_host_changes(),
                 report = self.load_reports.recv() => self.add_report(report),
                 _ = demand_tick.tick(), if self.inputs.balance.runs() => self.apply(Event::Demand),
             }

@@ -91,7 +91,7 @@ impl Control {
 
     /// Waits until each host name of a cluster was looked up once, for at most this time, and until the answers have the addresses.
     pub async fn resolve_hosts(&self, limit: Duration) {
-        if self.shared.hosts.first_look_up(limit).await {
+        if self.shared.probes.hosts.first_look_up(limit).await {
             let (scope, trigger, allow_removals) = (ReloadScope::Objects, Trigger::Hosts, false);
             // A task that has ended answers nothing.
             let _ = self.ask(|reply| Command::Reload { scope, trigger, allow_removals, reply: Some(reply) }).await;

@@ -33,7 +33,6 @@ mod handle;
 mod latency;
 pub mod lifecycle;
 pub mod limits;
-mod memory_limit;
 mod merge;
 pub mod object_store;
 pub mod objects;

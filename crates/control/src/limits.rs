@@ -12,11 +12,9 @@ use std::sync::{
 use arc_swap::ArcSwap;
 use fairway_config::DeclaredLimits;
 use fairway_store::objects::{Batch, OverLimit, StoreError};
+use fairway_telemetry::usable_memory;
 
-use super::{
-    declared::{Declared, Growth, Usage},
-    memory_limit::default_limit,
-};
+use super::declared::{Declared, Growth, Usage};
 
 /// Keeps all declared objects within the limits.
 pub struct Limiter {
@@ -92,7 +90,9 @@ impl Limiter {
         Self {
             declared,
             limits: OnceLock::new(),
-            memory_default: default_limit(),
+            // The rest is for zones, requests, a compilation in progress, which copies what it changes, and memory that the allocator
+            // cannot give back.
+            memory_default: usable_memory().map_or(MEMORY_FALLBACK, |bytes| bytes / 4),
             pending: Mutex::default(),
             levels: Mutex::default(),
             refused: Default::default(),
@@ -218,6 +218,9 @@ impl Drop for Reservation {
         pending.reservations.retain(|of| of.id != self.id || of.revision.is_some());
     }
 }
+
+/// Limit of memory if that of the machine cannot be read: a quarter of the memory of a small one.
+const MEMORY_FALLBACK: u64 = 256 << 20;
 
 #[cfg(test)]
 mod tests {

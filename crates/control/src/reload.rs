@@ -184,7 +184,7 @@ impl Actor {
         };
         let serving = self.inputs.reload(reload, now);
         let (feeds, revision) = (ClusterLoadSettings::all(&configured.merged.desired), configured.objects.revision);
-        follow_hosts(&self.shared.hosts, Some(&previous.published.configured), &configured);
+        follow_hosts(&self.shared.probes.hosts, &configured);
         let (id, generation) = (serving.snapshot.id(), previous.published.generation + 1);
         // Health transitions during the reload wait in the channel. They name their target, so its new index is found.
         let published = Published {

@@ -26,10 +26,8 @@ use std::time::SystemTime;
 pub struct Shared {
     /// The current state.
     pub serving: Served,
-    /// Probes, and readers of load.
+    /// Probes, readers of load and look-ups of host names.
     pub probes: Probes,
-    /// Addresses of host names of clusters.
-    pub hosts: Hosts,
     /// Results of balancing.
     pub balance: BalanceStatus,
     /// Declared objects and webhook contributions.
@@ -46,12 +44,14 @@ pub struct Shared {
     pub traces: Traces,
 }
 
-/// Probes of targets, and readers of the load of clusters.
+/// Probes of targets, readers of the load of clusters, and look-ups of their host names.
 pub struct Probes {
     /// Health checker.
     pub checker: Checker,
     /// Readers of load.
     pub loads: LoadReader,
+    /// Addresses of host names of clusters.
+    pub hosts: Hosts,
     /// Decides which connections both may open.
     pub fence: Arc<Fence>,
     /// Health transitions, once the answers follow them. A receiver that is 1,024 transitions behind loses the oldest.
@@ -59,8 +59,8 @@ pub struct Probes {
 }
 
 impl Probes {
-    pub(crate) fn new(checker: Checker, loads: LoadReader, fence: Arc<Fence>) -> Self {
-        Self { checker, loads, fence, transitions: broadcast::channel(TRANSITIONS_KEPT).0 }
+    pub(crate) fn new(checker: Checker, loads: LoadReader, hosts: Hosts, fence: Arc<Fence>) -> Self {
+        Self { checker, loads, hosts, fence, transitions: broadcast::channel(TRANSITIONS_KEPT).0 }
     }
 }
 

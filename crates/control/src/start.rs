@@ -1,10 +1,6 @@
 //! Makes the control task with its first serving state. The daemon starts the task.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    net::SocketAddr,
-    sync::Arc,
-};
+use std::{collections::HashMap, net::SocketAddr, sync::Arc};
 
 use arc_swap::ArcSwap;
 use fairway_config::watch::Fingerprint;
@@ -70,7 +66,7 @@ impl Parts {
         let zones = removals::sizes(&configured.files.desired, &snapshot);
         removals::log_shrunk(past.zones.as_ref(), &zones);
         let StartedProbes { probes, transitions, statuses, over_limit } =
-            start_probes(&configured, &snapshot, self.listeners, past.health).await;
+            start_probes(&configured, &snapshot, (self.listeners, self.hosts), past.health).await;
         let now = Moment { monotonic: std::time::Instant::now(), wall: (self.clock)() };
         let overrides = first_overrides(&configured, past.overrides, now.wall);
         let denied = DeniedTargets::new(&probes.fence.rules(), &snapshot, &configured.uses, &HashMap::new());
@@ -83,13 +79,11 @@ impl Parts {
             overrides: denied.restrict(overrides.actions(&configured.uses)),
         };
         let serving = inputs.reload(first, now);
-        follow_hosts(&self.hosts, None, &configured);
         let (revision, started) = (configured.objects.revision, configured.settings.of_start());
         let published = Published::first(configured, overrides, denied, now.wall);
         let shared = Arc::new(Shared {
             serving: Served::new(serving, published),
             probes,
-            hosts: self.hosts,
             balance: BalanceStatus::new(inputs.balance.leader_status()),
             declarations: Declarations::new(revision),
             publishers: ArcSwap::default(),
@@ -107,7 +101,6 @@ impl Parts {
             transitions,
             waiting: vec![],
             load_reports: shared.probes.loads.updates(),
-            host_changes: shared.hosts.addresses(),
             reloads: ReloadQueue::new(self.reader, fingerprint),
             started,
             dry_runs: Arc::new(dry_runs),
@@ -138,9 +131,10 @@ struct StartedProbes {
 async fn start_probes(
     configured: &Configured,
     snapshot: &Snapshot,
-    listeners: Vec<SocketAddr>,
+    (listeners, hosts): (Vec<SocketAddr>, Hosts),
     saved: Vec<SavedTarget>,
 ) -> StartedProbes {
+    follow_hosts(&hosts, configured);
     let fence = Arc::new(Fence::new(fence_rules(configured)));
     fence.set_listeners(listeners);
     let loads = LoadReader::start(Arc::clone(&fence));
@@ -158,27 +152,13 @@ async fn start_probes(
         Some(status) => *status,
     };
     let statuses = snapshot.targets().iter().map(status).collect();
-    StartedProbes { probes: Probes::new(checker, loads, fence), transitions, statuses, over_limit }
+    StartedProbes { probes: Probes::new(checker, loads, hosts, fence), transitions, statuses, over_limit }
 }
 
-/// Looks up the host names of all clusters from now on, if they or the settings are others than before.
-pub(crate) fn follow_hosts(hosts: &Hosts, before: Option<&Configured>, configured: &Configured) {
-    let clusters = &configured.merged.desired.clusters;
-    let is_as_before = |before: &Configured| {
-        let changed = before.merged.desired.clusters.differences(clusters, PartialEq::eq);
-        changed.is_empty() && before.settings.resolvers == configured.settings.resolvers
-    };
-    if !before.is_some_and(is_as_before) {
-        let of_files = &configured.files.desired.clusters;
-        let names = clusters.values().flat_map(|cluster| {
-            let is_own = of_files.contains_key(&cluster.name);
-            cluster.hosts.iter().map(move |host| (host.name.clone(), is_own))
-        });
-        // A name of the operator stays that, even if a tenant has it as well.
-        let mut all = BTreeMap::new();
-        names.for_each(|(name, is_own)| *all.entry(name).or_default() |= is_own);
-        hosts.follow(all, &configured.settings.resolvers);
-    }
+/// Looks up the host names of all clusters from now on.
+pub(crate) fn follow_hosts(hosts: &Hosts, configured: &Configured) {
+    let (clusters, of_files) = (&configured.merged.desired.clusters, &configured.files.desired.clusters);
+    hosts.follow_clusters(clusters.values(), |name| of_files.contains_key(name), &configured.settings.resolvers);
 }
 
 /// Returns the rules for connections of probes and load readers. What the files declare is exempt.

@@ -68,7 +68,7 @@ impl StateWriter {
         let is_due = self.is_health_due || self.is_hosts_due || self.balance.is_some() || self.zones.is_some();
         let Some(folder) = self.folder.clone().filter(|_| is_due && !is_paused) else { return };
         let is_health_due = std::mem::take(&mut self.is_health_due);
-        let hosts = std::mem::take(&mut self.is_hosts_due).then(|| shared.hosts.saved());
+        let hosts = std::mem::take(&mut self.is_hosts_due).then(|| shared.probes.hosts.saved());
         let (balance, zones) = (self.balance.take(), self.zones.take());
         let shared = Arc::clone(shared);
         // If the control task has ended, it has written a newer state itself.
@@ -100,7 +100,7 @@ impl StateWriter {
             let _ = running.await;
         }
         let Some(folder) = self.folder.clone() else { return };
-        let (zones, hosts) = (self.zones.take(), shared.hosts.saved());
+        let (zones, hosts) = (self.zones.take(), shared.probes.hosts.saved());
         let write = move || write(&folder, Some(&states), balance.as_ref(), zones.as_ref(), Some(&hosts));
         let result = on_disk(write).await;
         self.note(shared, &result);

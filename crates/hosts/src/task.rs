@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use fairway_model::{HostAddresses, Name, SharedMap, Timestamp};
+use fairway_model::{Cluster, ClusterName, HostAddresses, Name, SharedMap, Timestamp};
 use tokio::{
     sync::{Notify, watch},
     task::{Id, JoinError, JoinHandle, JoinSet},
@@ -53,8 +53,19 @@ impl Hosts {
         Self { shared, wanted, task }
     }
 
-    /// Looks up these names from now on, each with true if the files declare it, and forgets others.
-    pub fn follow(&self, names: BTreeMap<Name, bool>, settings: &ResolverSettings) {
+    /// Looks up the host names of these clusters from now on, and forgets others. `is_own` returns true for clusters of the files: a name of
+    /// these stays the operator's, even if a tenant has it as well.
+    pub fn follow_clusters<'a>(
+        &self,
+        clusters: impl Iterator<Item = &'a Cluster>,
+        is_own: impl Fn(&ClusterName) -> bool,
+        settings: &ResolverSettings,
+    ) {
+        let mut names: BTreeMap<Name, bool> = BTreeMap::new();
+        for cluster in clusters.filter(|cluster| !cluster.hosts.is_empty()) {
+            let is_own = is_own(&cluster.name);
+            cluster.hosts.iter().for_each(|host| *names.entry(host.name.clone()).or_default() |= is_own);
+        }
         self.wanted.send_if_modified(|wanted| {
             let is_changed = *wanted.names != names || wanted.settings != *settings;
             if is_changed {
@@ -119,10 +130,14 @@ impl Shared {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Publishes the addresses after a change of the table.
+    /// Publishes the addresses, if they changed.
     fn publish(&self) {
         let addresses = self.table().addresses().clone();
-        self.addresses.send_replace(addresses);
+        self.addresses.send_if_modified(|published| {
+            let is_changed = *published != addresses;
+            *published = addresses;
+            is_changed
+        });
     }
 }
 

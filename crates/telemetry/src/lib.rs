@@ -4,9 +4,11 @@
 #![forbid(unsafe_code)]
 
 pub mod logs;
+mod memory;
 mod process;
 pub mod query_log;
 mod sheet;
 pub mod traces;
 
+pub use memory::usable_memory;
 pub use sheet::Sheet;

@@ -78,7 +78,7 @@ impl Metrics {
             wire::write(&mut sheet, &shared.queries.sums(), &stats, view);
             health::write(&mut sheet, view, published, &states, &observer);
             load::write(&mut sheet, &loads, &load_totals);
-            hosts::write(&mut sheet, &shared.hosts.known(), SystemTime::now().into());
+            hosts::write(&mut sheet, &shared.probes.hosts.known(), SystemTime::now().into());
             balance::write(&mut sheet, &shared, view, published, &loads);
             publishing::write(&mut sheet, &shared);
             webhook::write(&mut sheet, &shared, published);

@@ -168,7 +168,7 @@ impl<'a> Renderer<'a> {
             states: states.iter().map(|state| (&state.target, state)).collect(),
             loads: loads.iter().map(|load| (&load.cluster, load)).collect(),
             drains: shared.balance.drains.load_full(),
-            hosts: shared.hosts.known(),
+            hosts: shared.probes.hosts.known(),
             answered: shared.balance.answered.load_full(),
             arrived: arrived(desired, loads),
             names,

@@ -2,14 +2,13 @@
 
 use std::{fs, path::Path};
 
-/// Returns the default of `limits.memory`: a quarter of the memory that this process may use. The rest is for zones, requests, a compilation in
-/// progress, which copies what it changes, and memory that the allocator cannot give back.
-pub(crate) fn default_limit() -> u64 {
-    usable_memory(Path::new("/")).map_or(FALLBACK, |bytes| bytes / 4)
+/// Returns the memory that this process may use, in bytes: the smallest limit of the control groups that it is in, and of the machine. `None` if
+/// nothing can be read.
+pub fn usable_memory() -> Option<u64> {
+    usable_below(Path::new("/"))
 }
 
-/// Returns the smallest limit of the control groups that this process is in, and of the machine.
-fn usable_memory(root: &Path) -> Option<u64> {
+fn usable_below(root: &Path) -> Option<u64> {
     let read = |path: &Path| fs::read_to_string(root.join(path)).ok();
     let groups = read(Path::new("proc/self/cgroup")).unwrap_or_default();
     let mut limits = Vec::new();
@@ -36,9 +35,6 @@ fn usable_memory(root: &Path) -> Option<u64> {
     limits.into_iter().min()
 }
 
-/// Limit if nothing can be read: 256 MiB, a quarter of the memory of a small machine.
-const FALLBACK: u64 = 256 << 20;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,7 +46,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        usable_memory(root.path())
+        usable_below(root.path())
     }
 
     const MACHINE: (&str, &str) = ("proc/meminfo", "MemTotal:       8000000 kB\nMemFree: 5 kB\n");
