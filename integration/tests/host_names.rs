@@ -1,5 +1,5 @@
 //! Clusters with host names in place of addresses, as load balancers of clouds have them: a real authoritative server (Knot) changes their
-//! addresses, and a real resolver (unbound) tells them to Fairway.
+//! addresses, and a real resolver (unbound) answers Fairway with them.
 #![cfg(feature = "real")]
 
 use std::{

@@ -266,8 +266,7 @@ impl TextValue for AddressOrHost {
         if let Ok(address) = text.parse() {
             return Ok(Self::Address(address));
         }
-        // A host name of one label is mostly a word that slipped in, and no resolver of another machine knows it.
-        let name = Name::parse(text).ok().filter(|name| name.is_host() && name.label_count() > 1);
+        let name = Name::parse(text).ok().filter(Name::is_host);
         name.map(Self::Host).ok_or_else(|| Self::invalid(text))
     }
 }

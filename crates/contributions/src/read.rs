@@ -230,7 +230,7 @@ fn addresses(endpoint: &Endpoint, problems: &mut Vec<String>) -> Vec<IpAddr> {
 /// Reads the target of a CNAME that is a member.
 fn host(endpoint: &Endpoint, problems: &mut Vec<String>) -> Option<Name> {
     let hosts = targets(endpoint, problems, |target| {
-        let name = Name::without_control(target).ok().filter(|name| name.is_host() && name.label_count() > 1);
+        let name = Name::without_control(target).ok().filter(Name::is_host);
         name.map(|name| name.to_lowercase()).ok_or_else(|| " is not a host name".to_owned())
     });
     if hosts.len() > 1 {

@@ -146,8 +146,8 @@ pub async fn peek_at_start(settings: &Settings, declared: &ArcSwap<Declared>) {
     }
 }
 
-/// Returns the first configuration with the declared objects, the overrides of this server and the last known addresses of host names. If the objects are invalid, the files alone
-/// are used.
+/// Returns the first configuration with the declared objects, the overrides of this server and the last known addresses of host names. If
+/// the objects are invalid, the files alone are used.
 pub fn with_objects(
     reader: &Reader,
     configured: Configured,

@@ -4,15 +4,15 @@
 //! ```text
 //! names in use ──► table: due ──► resolver ──► table: addresses, age, failure ──► control, if addresses changed
 //! ```
-//! While look-ups fail, the last good addresses stay in use. [`table`] decides what is due and what a result means; it is pure.
+//! While look-ups fail, the last good addresses stay in use. `table.rs` decides what is due and what a result means; it is pure.
 #![forbid(unsafe_code)]
 
 mod resolver;
-pub mod table;
+mod table;
 mod task;
 
 pub use self::{
     resolver::ResolverSettings,
-    table::{Host, Lookup, SavedHost},
+    table::{Host, SavedHost},
     task::Hosts,
 };

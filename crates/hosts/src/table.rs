@@ -22,7 +22,7 @@ pub struct Host {
 
 /// The answer of a resolver for one family of addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// These addresses, perhaps none.
     Addresses(Vec<IpAddr>),
     /// No answer, or one that says nothing about addresses, with the cause.
@@ -31,11 +31,11 @@ pub enum Answer {
 
 /// The result of one look-up: IPv4 and IPv6.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lookup {
+pub(crate) struct Lookup {
     /// The answers, IPv4 first.
-    pub answers: [Answer; 2],
+    pub(crate) answers: [Answer; 2],
     /// Time for which the addresses may be used.
-    pub ttl: Duration,
+    pub(crate) ttl: Duration,
 }
 
 /// Addresses of a host name from the last process.
@@ -51,7 +51,7 @@ pub struct SavedHost {
 
 /// The host names that are looked up.
 #[derive(Debug, Default)]
-pub struct HostTable {
+pub(crate) struct HostTable {
     entries: BTreeMap<Name, Entry>,
     /// Names that wait for their next look-up: those of tenants, and those of the operator.
     due: [BTreeSet<(Instant, Name)>; 2],
@@ -81,9 +81,9 @@ struct Entry {
 impl HostTable {
     /// Shortest time between two look-ups of a name. If an answer from the cache of the resolver has the rest of a TTL only, the next
     /// look-up follows the end of that.
-    pub const PERIOD_MIN: Duration = Duration::from_secs(5);
+    pub(crate) const PERIOD_MIN: Duration = Duration::from_secs(5);
     /// Longest time between two look-ups of a name, whatever its TTL.
-    pub const PERIOD_MAX: Duration = Duration::from_secs(300);
+    pub(crate) const PERIOD_MAX: Duration = Duration::from_secs(300);
     /// Time after the end of a TTL at which a name is looked up again.
     const EXPIRY: Duration = Duration::from_millis(250);
     /// Resolvers count in whole seconds: up to a second after the end of a TTL, they answer from their cache, with a TTL of 0.
@@ -93,10 +93,10 @@ impl HostTable {
     /// Look-ups per second of all names of tenants together.
     const PER_SECOND: u32 = 100;
     /// Maximum number of names of tenants. Further ones, in order of name, are not looked up.
-    pub const OF_TENANTS_MAX: usize = 10_000;
+    pub(crate) const OF_TENANTS_MAX: usize = 10_000;
 
     /// Returns a table that knows these addresses until a look-up replaces them.
-    pub fn new(saved: impl IntoIterator<Item = SavedHost>) -> Self {
+    pub(crate) fn new(saved: impl IntoIterator<Item = SavedHost>) -> Self {
         let mut table = Self::default();
         for SavedHost { name, addresses, resolved_at } in saved {
             let addresses = chosen(addresses);
@@ -108,7 +108,7 @@ impl HostTable {
 
     /// Follows these names from now on, each with true if the files declare it: new ones are due at once, others are forgotten. Returns true
     /// if addresses were forgotten.
-    pub fn follow(&mut self, names: &BTreeMap<Name, bool>, now: Instant) -> bool {
+    pub(crate) fn follow(&mut self, names: &BTreeMap<Name, bool>, now: Instant) -> bool {
         let is_kept = |name: &Name| self.entries.get(name).is_some_and(|of| names.get(name) == Some(&of.is_own));
         let is_saved = |name: &Name| !self.entries.contains_key(name) && names.contains_key(name);
         let gone: Vec<Name> = self.hosts.keys().filter(|name| !is_kept(name) && !is_saved(name)).cloned().collect();
@@ -147,7 +147,7 @@ impl HostTable {
 
     /// Returns a name that is due, and true if the files declare it; marks it as being looked up. Names of tenants come last, and not at all
     /// without `with_tenants`.
-    pub fn begin(&mut self, now: Instant, with_tenants: bool) -> Option<(Name, bool)> {
+    pub(crate) fn begin(&mut self, now: Instant, with_tenants: bool) -> Option<(Name, bool)> {
         let mut queues = self.due.iter_mut().zip([false, true]).rev().filter(|(_, is_own)| *is_own || with_tenants);
         let (queue, is_own) = queues.find(|(queue, _)| queue.first().is_some_and(|(due, _)| *due <= now))?;
         let (_, name) = queue.pop_first()?;
@@ -156,7 +156,7 @@ impl HostTable {
     }
 
     /// Returns the time of the next look-up, of the names of the operator alone without `with_tenants`.
-    pub fn next_due(&self, with_tenants: bool) -> Option<Instant> {
+    pub(crate) fn next_due(&self, with_tenants: bool) -> Option<Instant> {
         let [tenants, own] = &self.due;
         let tenants = tenants.first().filter(|_| with_tenants);
         own.first().into_iter().chain(tenants).map(|(due, _)| *due).min()
@@ -164,7 +164,7 @@ impl HostTable {
 
     /// Takes the result of a look-up. A family without an answer keeps its last good addresses, until no look-up has found any for
     /// `keep_for`. Returns true if addresses changed.
-    pub fn finish(
+    pub(crate) fn finish(
         &mut self,
         name: &Name,
         lookup: Lookup,
@@ -197,17 +197,17 @@ impl HostTable {
     }
 
     /// Returns the addresses of all names that have some.
-    pub const fn addresses(&self) -> &HostAddresses {
+    pub(crate) const fn addresses(&self) -> &HostAddresses {
         &self.addresses
     }
 
     /// Returns the number of names whose last look-up failed.
-    pub const fn failing(&self) -> usize {
+    pub(crate) const fn failing(&self) -> usize {
         self.failing
     }
 
     /// Returns what is known of each name.
-    pub const fn hosts(&self) -> &SharedMap<Name, Arc<Host>> {
+    pub(crate) const fn hosts(&self) -> &SharedMap<Name, Arc<Host>> {
         &self.hosts
     }
 

@@ -80,7 +80,8 @@ impl Hosts {
         self.shared.addresses.subscribe()
     }
 
-    /// Waits until each name was looked up once, for at most this time. Returns false if there is no name.
+    /// Waits until each name was looked up once, or has addresses of the last process, for at most this time. Returns false if there is no
+    /// name.
     pub async fn first_look_up(&self, limit: Duration) -> bool {
         let wanted = Arc::clone(&self.wanted.borrow().names);
         let is_open = || {
@@ -214,7 +215,7 @@ impl Task {
         });
         if let Some((name, is_own)) = self.names.remove(&id) {
             self.running_of_tenants -= usize::from(!is_own);
-            self.finish(&name, lookup);
+            self.finish(&name, is_own, lookup);
         }
     }
 
@@ -243,7 +244,7 @@ impl Task {
         self.unpublished |= had_addresses;
     }
 
-    fn finish(&mut self, name: &Name, lookup: Lookup) {
+    fn finish(&mut self, name: &Name, is_own: bool, lookup: Lookup) {
         let keep_for = self.wanted.settings.keep_for;
         let now = (Instant::now(), Timestamp::from(SystemTime::now()));
         tracing::debug!(host = %name, ttl_ms = lookup.ttl.as_millis(), answers = ?lookup.answers, "host name looked up");
@@ -253,7 +254,10 @@ impl Task {
         let host = table.hosts().get(name).map(Arc::clone).unwrap_or_default();
         let is_one_of_few = table.failing() <= FAILING_LOGGED_MAX;
         drop(table);
-        log(name, &before, &host, is_one_of_few);
+        // Those of tenants could fill the log.
+        if is_own {
+            log(name, &before, &host, is_one_of_few);
+        }
         self.unpublished |= is_changed;
         self.shared.looked_up.notify_waiters();
         // The system's resolvers may have changed since the configuration of the system was read.

@@ -40,8 +40,6 @@ pub type HostAddresses = SharedMap<Name, Arc<[IpAddr]>>;
 impl Cluster {
     /// Maximum number of addresses of one family that a cluster may have: they all go into one answer.
     pub const ADDRESSES_MAX: usize = 8;
-    /// Maximum number of host names of a cluster.
-    pub const HOSTS_MAX: usize = 16;
 
     /// Returns a cluster with these addresses, and nothing else known of it.
     pub const fn new(name: ClusterName, addresses: Vec<IpAddr>) -> Self {

@@ -163,12 +163,12 @@ impl Name {
         Ok(Self([&[length], label, &self.0[..]].concat().into()))
     }
 
-    /// Returns true if it can be the name of a host (RFC 1123 section 2.1, with `_`): letters, digits and hyphens, and a last label that is
-    /// not a number, as those of misspelt IPv4 addresses are.
+    /// Returns true if it can be the full name of a host (RFC 1123 section 2.1, with `_`): at least two labels of letters, digits and
+    /// hyphens, the last of which is not a number, as those of misspelt IPv4 addresses are.
     pub fn is_host(&self) -> bool {
         let is_plain = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_');
-        let last = self.labels().last();
-        self.labels().flatten().all(is_plain) && last.is_some_and(|last| !last.iter().all(u8::is_ascii_digit))
+        let is_number = self.labels().last().is_some_and(|last| last.iter().all(u8::is_ascii_digit));
+        self.label_count() > 1 && !is_number && self.labels().flatten().all(is_plain)
     }
 
     /// Returns the name of a host as URLs and TLS write it: in lower case, without the final dot.
