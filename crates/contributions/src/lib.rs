@@ -1,9 +1,11 @@
 //! Rows of the webhook's clients: how they are stored, what they mean, whose they are, and what those of one name declare together.
 //!
-//! Pure: the rows, what files and objects declare, grants and time are arguments. Control has the changes of rows, and weighs withdrawals.
+//! Withdrawals are weighed here, too. Pure: the rows, what files and objects declare, grants, health and time are arguments.
 #![forbid(unsafe_code)]
 
+mod changes;
 mod contributed;
+mod held;
 mod keys;
 mod leases;
 mod merge_rows;
@@ -13,7 +15,9 @@ mod read;
 mod rows_wire;
 
 pub use self::{
+    changes::{RowChange, RowChanges},
     contributed::{Contributed, RejectedNames},
+    held::{ClientRows, Evidence, Release, Releases, WINDOW, Weighing, are_many},
     keys::{part_key, scope_name, scope_of, seen_key, tenant_of},
     leases::{LeaseWeights, lease_weight},
     merge_rows::{DeclaredName, MergeContext, OwnedRow, changed_texts},

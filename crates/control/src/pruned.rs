@@ -8,12 +8,13 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use fairway_config::WithdrawalSettings;
+use fairway_contributions::{WINDOW, are_many};
 use fairway_model::{ClusterName, DesiredState, Eligibility, Name, PoolName, Timestamp};
 use fairway_store::objects::{Change, Key};
 
 use super::{
     Control,
-    contributed::{ServedHealth, WINDOW, are_many},
+    contributed::ServedHealth,
     declared::{
         Declared, removed,
         removed_wire::{RemovedName, Remover},

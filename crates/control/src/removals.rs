@@ -6,14 +6,12 @@
 
 use std::collections::BTreeMap;
 
+use fairway_contributions::are_many;
 use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, RecordSet, SteeredName};
 use fairway_store::ZoneSizes;
 use fairway_zones::Snapshot;
 
-use super::{
-    configured::{Compiled, Configured, Previous},
-    contributed::are_many,
-};
+use super::configured::{Compiled, Configured, Previous};
 
 /// Names that the files declare in a zone.
 #[derive(Debug, Default)]

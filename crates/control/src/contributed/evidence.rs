@@ -1,9 +1,8 @@
 //! Health of the targets of contributed names, as the answers use it.
 
-use fairway_contributions::{Meaning, ReadRow};
+use fairway_contributions::{Evidence, Meaning, ReadRow};
 use fairway_model::{ClusterName, Eligibility, Name, PoolName};
 
-use super::held::Evidence;
 use crate::served::CurrentState;
 
 /// Health in the state that is served.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use fairway_config::WithdrawalSettings;
-use fairway_contributions::{Meaning, ReadRow};
+use fairway_contributions::{Evidence, Meaning, ReadRow, Release, RowChanges, Weighing};
 use fairway_model::{Eligibility, Name, SplitMix, Timestamp};
 use fairway_providers::{
     Endpoint,
@@ -19,10 +19,7 @@ use fairway_providers::{
 use fairway_store::objects::{Author, Change, Object};
 
 use self::pipeline::{is_of_files, objects};
-use super::{
-    held::{Evidence, Release, Weighing},
-    parts::RowChanges,
-};
+use super::parts::of_parts;
 use crate::declared::Declared;
 
 const OWNERS: [&str; 2] = ["east", "west"];
@@ -112,7 +109,7 @@ impl<'a> Schedule<'a> {
     fn weighing<T>(&self, owner: usize, of: impl FnOnce(&Weighing<'_>) -> T) -> T {
         let settings = WithdrawalSettings::default();
         let (declared, evidence, scope) = (&self.declared, &self.answers, scope(owner));
-        of(&Weighing { declared, scope: &scope, evidence, settings, now: self.now })
+        of(&Weighing { rows: declared, scope: &scope, evidence, settings, now: self.now })
     }
 
     /// Returns the members of both owners: contributed and not held, held with the time.
@@ -137,7 +134,7 @@ impl<'a> Schedule<'a> {
     }
 
     fn apply(&mut self, owner: usize, changes: &RowChanges) {
-        self.commit(changes.of_parts(&self.declared, &scope(owner), self.now).unwrap());
+        self.commit(of_parts(changes, &self.declared, &scope(owner), self.now).unwrap());
     }
 
     fn commit(&mut self, changes: Vec<Change>) {

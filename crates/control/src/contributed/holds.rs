@@ -9,20 +9,14 @@ use std::{
 };
 
 use fairway_config::WithdrawalSettings;
-use fairway_contributions::{ReadRow, RowOwners};
+use fairway_contributions::{ReadRow, Release, RowChange, RowChanges, RowOwners, WINDOW, Weighing};
 use fairway_providers::{
     RowKey,
     webhook_server::{Edits, Scope, WebhookError},
 };
 use fairway_store::objects::{Author, Key};
 
-use super::{
-    ContributionLedger,
-    evidence::ServedHealth,
-    held::{Release, WINDOW, Weighing},
-    ledger::no_store,
-    parts::{RowChange, RowChanges},
-};
+use super::{ContributionLedger, evidence::ServedHealth, ledger::no_store};
 use crate::{ControlError, declared::Declared};
 
 /// Endpoints of one owner.
@@ -63,8 +57,9 @@ impl ContributionLedger {
         }
         let state = self.control()?.shared().serving.load();
         let (evidence, settings) = (ServedHealth(&state), self.withdrawal_settings());
-        let prepare =
-            |declared: &Declared, now| Weighing { declared, scope, evidence: &evidence, settings, now }.changes(&edits);
+        let prepare = |declared: &Declared, now| {
+            Weighing { rows: declared, scope, evidence: &evidence, settings, now }.changes(&edits)
+        };
         let changes = self.commit(scope, by, prepare).await?;
         let mut by_owner: BTreeMap<_, Vec<&str>> = BTreeMap::new();
         for (owner, name, rule) in &changes.held {
@@ -96,7 +91,7 @@ impl ContributionLedger {
             let state = control.shared().serving.load();
             let (evidence, settings) = (ServedHealth(&state), self.withdrawal_settings());
             let due = |declared: &Declared| {
-                Weighing { declared, scope: &scope, evidence: &evidence, settings, now }.releases()
+                Weighing { rows: declared, scope: &scope, evidence: &evidence, settings, now }.releases()
             };
             let (due_now, outdated) = (due(&declared).due, outdated(&declared, &scope, now));
             if due_now.is_empty() && outdated.is_empty() {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use fairway_contributions::{LeaseWeights, lease_weight, seen_key, tenant_of, write_seen};
+use fairway_contributions::{LeaseWeights, RowChanges, lease_weight, seen_key, tenant_of, write_seen};
 use fairway_model::{Name, Permille, Timestamp};
 use fairway_providers::{
     Changes, Endpoint,
@@ -18,7 +18,7 @@ use fairway_providers::{
 };
 use tokio::sync::Notify;
 
-use super::{holds::ReleaseCounts, parts::RowChanges};
+use super::{holds::ReleaseCounts, parts};
 use crate::{
     Control, ControlError, Readiness,
     configured::Configured,
@@ -205,7 +205,7 @@ impl ContributionLedger {
             let declared = self.declared(objects).await?;
             let at = Timestamp::from(SystemTime::now());
             let prepared = prepare(&declared, at.secs());
-            let changes = prepared.of_parts(&declared, scope, at.secs())?;
+            let changes = parts::of_parts(&prepared, &declared, scope, at.secs())?;
             if changes.is_empty() {
                 return Ok(prepared);
             }

@@ -5,22 +5,17 @@
 //!         ◄── rows as they were adjusted ───────────────────────────────────────────┘              └──► warnings
 //! ```
 //! The rows of a client are divided into up to 1,024 objects of the store, by a hash of their names. So a change writes few objects, and
-//! the largest request fits one batch. `fairway_contributions` reads and merges the rows.
+//! the largest request fits one batch. `fairway_contributions` reads and merges the rows, and weighs withdrawals.
 
 mod evidence;
-mod held;
 #[cfg(test)]
 mod held_tests;
 mod holds;
 mod ledger;
 mod parts;
 
-pub(crate) use self::{
-    evidence::ServedHealth,
-    held::{WINDOW, are_many},
-};
+pub(crate) use self::evidence::ServedHealth;
 pub use self::{
-    held::Release,
     holds::{EndpointFilter, ReleaseCounts},
     ledger::ContributionLedger,
 };

@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use fairway_contributions::{
-    LeaseWeights, OwnedRow, ReadPart, ReadRow, RowOwners, Withdrawn, changed_texts, part_key, scope_name, scope_of,
-    seen_key, tenant_of,
+    ClientRows, LeaseWeights, OwnedRow, ReadPart, ReadRow, RowOwners, Withdrawn, changed_texts, part_key, scope_name,
+    scope_of, seen_key, tenant_of,
 };
 use fairway_model::Permille;
 use fairway_providers::webhook_server::Scope;
@@ -55,11 +55,6 @@ impl Declared {
     /// Returns the rows of one client.
     pub fn rows_of(&self, scope: &Scope) -> impl Iterator<Item = &ReadRow> {
         self.parts_of(scope).filter_map(DeclaredObject::part).flat_map(|part| &part.rows).map(|row| &**row)
-    }
-
-    /// Returns the names that a client withdrew at once, some of them longer than ten minutes ago.
-    pub(crate) fn withdrawn(&self, scope: &Scope) -> impl Iterator<Item = &Withdrawn> {
-        self.parts_of(scope).filter_map(DeclaredObject::part).flat_map(|part| &part.withdrawn)
     }
 
     /// Returns the parts of one client.
@@ -115,5 +110,23 @@ impl Declared {
     /// Returns the same objects with other lease weights.
     pub fn with_lease_weights(&self, weights: LeaseWeights) -> Self {
         Self { lease_weights: Arc::new(weights), ..self.clone() }
+    }
+}
+
+impl ClientRows for Declared {
+    fn scopes(&self) -> Vec<Scope> {
+        Self::scopes(self)
+    }
+
+    fn of_client(&self, scope: &Scope) -> Vec<&ReadRow> {
+        self.rows_of(scope).collect()
+    }
+
+    fn at(&self, key: &Key) -> Vec<&ReadRow> {
+        self.rows_at(key).collect()
+    }
+
+    fn withdrawn_by(&self, scope: &Scope) -> Vec<&Withdrawn> {
+        self.parts_of(scope).filter_map(DeclaredObject::part).flat_map(|part| &part.withdrawn).collect()
     }
 }

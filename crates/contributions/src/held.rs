@@ -16,7 +16,6 @@ use std::{
 };
 
 use fairway_config::WithdrawalSettings;
-use fairway_contributions::{Held, HoldRule, Meaning, ReadRow, Row, RowOwners, Withdrawn, part_key};
 use fairway_model::{Eligibility, Name};
 use fairway_providers::{
     RowKey,
@@ -24,11 +23,32 @@ use fairway_providers::{
 };
 use strum::IntoStaticStr;
 
-use super::parts::{RowChange, RowChanges};
-use crate::declared::Declared;
+use super::{
+    changes::{RowChange, RowChanges},
+    keys::part_key,
+    owners::RowOwners,
+    read::{Meaning, ReadRow},
+    rows_wire::{Held, HoldRule, Row, Withdrawn},
+};
+use fairway_store::objects::Key;
+
+/// The rows of all clients.
+pub trait ClientRows {
+    /// Returns the clients that contribute anything.
+    fn scopes(&self) -> Vec<Scope>;
+
+    /// Returns the rows of one client.
+    fn of_client(&self, scope: &Scope) -> Vec<&ReadRow>;
+
+    /// Returns the rows of one part.
+    fn at(&self, key: &Key) -> Vec<&ReadRow>;
+
+    /// Returns the names that a client withdrew at once, some of them longer than ten minutes ago.
+    fn withdrawn_by(&self, scope: &Scope) -> Vec<&Withdrawn>;
+}
 
 /// Health of the targets of contributed names.
-pub(crate) trait Evidence {
+pub trait Evidence {
     /// Returns the best eligibility of the targets of a row's addresses; `None` if the answers do not have them.
     fn eligibility(&self, row: &ReadRow) -> Option<Eligibility>;
 
@@ -52,10 +72,11 @@ pub enum Release {
 
 /// Held rows to release.
 #[derive(Debug, Default)]
-pub(crate) struct Releases {
-    pub(crate) due: BTreeMap<RowKey, Release>,
+pub struct Releases {
+    /// Their keys, with the reasons.
+    pub due: BTreeMap<RowKey, Release>,
     /// The withdrawals, which still count towards the limit.
-    pub(crate) withdrawn: Vec<Withdrawn>,
+    pub withdrawn: Vec<Withdrawn>,
 }
 
 impl From<Releases> for RowChanges {
@@ -66,13 +87,17 @@ impl From<Releases> for RowChanges {
 }
 
 /// The rows of one client, with the evidence.
-pub(crate) struct Weighing<'a> {
-    pub(crate) declared: &'a Declared,
-    pub(crate) scope: &'a Scope,
-    pub(crate) evidence: &'a dyn Evidence,
-    pub(crate) settings: WithdrawalSettings,
+pub struct Weighing<'a> {
+    /// The rows of all clients.
+    pub rows: &'a dyn ClientRows,
+    /// The client.
+    pub scope: &'a Scope,
+    /// Health of the targets.
+    pub evidence: &'a dyn Evidence,
+    /// Times for which withdrawals are held.
+    pub settings: WithdrawalSettings,
     /// Seconds since 1970.
-    pub(crate) now: u64,
+    pub now: u64,
 }
 
 /// Withdrawals of an owner in one call, and the names that it keeps. Records of the registry are not counted.
@@ -99,23 +124,23 @@ impl OwnerChanges<'_> {
 }
 
 /// Returns true if `gone` names look like a mistake: all, of at least two, or more than ten and more than a fifth. `max` limits the fifth.
-pub(crate) fn are_many(gone: usize, kept: usize, max: usize) -> bool {
+pub fn are_many(gone: usize, kept: usize, max: usize) -> bool {
     (kept == 0 && gone >= 2) || gone > ((gone + kept) / 5).clamp(NAMES_MIN, max)
 }
 
 impl Weighing<'_> {
     /// Returns the effect of edits on the rows: withdrawals are held, or made at once and counted.
-    pub(crate) fn changes(&self, edits: &Edits) -> RowChanges {
+    pub fn changes(&self, edits: &Edits) -> RowChanges {
         let mut changes = RowChanges::from(edits);
         if !edits.values().any(Option::is_none) {
             return changes;
         }
         let row = |endpoint| Row { since: self.now, endpoint, held: None };
         let new: Vec<ReadRow> = edits.values().flatten().map(|endpoint| ReadRow::new(row(endpoint.clone()))).collect();
-        let before: Vec<&ReadRow> = self.declared.rows_of(self.scope).collect();
+        let before: Vec<&ReadRow> = self.rows.of_client(self.scope);
         let all: Vec<&ReadRow> = before.iter().copied().chain(&new).collect();
         let owners = RowOwners::of(self.scope, &all);
-        let scopes = self.declared.scopes();
+        let scopes = self.rows.scopes();
         let mut new_by_name: BTreeMap<&str, Vec<&ReadRow>> = BTreeMap::new();
         new.iter().for_each(|row| new_by_name.entry(&row.text).or_default().push(row));
         for (owner, batch) in self.by_owner(&before, &new, edits, &owners, &mut changes) {
@@ -177,7 +202,8 @@ impl Weighing<'_> {
         for row in new.iter().filter(|row| row.companion_of().is_none()) {
             by_owner.entry(owners.of_row(row)).or_default().kept.insert(&row.text);
         }
-        for withdrawn in self.declared.withdrawn(self.scope).filter(|withdrawn| self.is_recent(withdrawn.at)) {
+        for withdrawn in self.rows.withdrawn_by(self.scope).into_iter().filter(|withdrawn| self.is_recent(withdrawn.at))
+        {
             if let Some(of_owner) = by_owner.get_mut(&*withdrawn.owner) {
                 of_owner.earlier.insert(&withdrawn.name);
             }
@@ -202,20 +228,20 @@ impl Weighing<'_> {
     }
 
     /// Returns the held rows to release.
-    pub(crate) fn releases(&self) -> Releases {
-        let rows: Vec<&ReadRow> = self.declared.rows_of(self.scope).collect();
+    pub fn releases(&self) -> Releases {
+        let rows: Vec<&ReadRow> = self.rows.of_client(self.scope);
         let owners = RowOwners::of(self.scope, &rows);
         let mut groups: BTreeMap<(Arc<str>, String), Vec<&ReadRow>> = BTreeMap::new();
         for row in rows.into_iter().filter(|row| row.row.held.is_some()) {
             let text = row.companion_of().unwrap_or_else(|| row.text.to_string());
             groups.entry((owners.of_row(row), text)).or_default().push(row);
         }
-        let scopes = self.declared.scopes();
+        let scopes = self.rows.scopes();
         let mut releases = Releases::default();
         for ((owner, text), group) in groups {
             let others = self.others(&scopes, &text, |_| true, &[]);
             let is_own = |row: &ReadRow| *owners.of_row(row) == *owner;
-            let own_rows = self.declared.rows_at(&part_key(self.scope, &text)).filter(|row| *row.text == *text);
+            let own_rows = self.rows.at(&part_key(self.scope, &text)).into_iter().filter(|row| *row.text == *text);
             let is_recreated = own_rows.filter(|row| row.row.held.is_none()).any(is_own);
             if let Some(release) = self.release(&group, &others, is_recreated) {
                 let at = group.iter().filter_map(|row| row.row.held).map(|held| held.at).min().unwrap_or_default();
@@ -271,7 +297,7 @@ impl Weighing<'_> {
     ) -> Vec<&'r ReadRow> {
         let mut others = Vec::new();
         for scope in scopes {
-            let rows = self.declared.rows_at(&part_key(scope, text));
+            let rows = self.rows.at(&part_key(scope, text)).into_iter();
             let rows = rows.filter(|row| *row.text == *text && row.row.held.is_none());
             others.extend(rows.filter(|row| scope != self.scope || is_kept(&row.row.endpoint.key())));
         }
@@ -326,7 +352,7 @@ fn is_covered(row: &ReadRow, others: &[&ReadRow]) -> bool {
 }
 
 /// Time in which an owner's withdrawals are counted together.
-pub(crate) const WINDOW: Duration = Duration::from_secs(600);
+pub const WINDOW: Duration = Duration::from_secs(600);
 /// Number of names that may be withdrawn together, if it is more than a fifth.
 const NAMES_MIN: usize = 10;
 /// Maximum number of such names, so that the list of them stays small.
