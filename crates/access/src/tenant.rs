@@ -1,18 +1,26 @@
 //! Grants of domain names to tenants: which names a tenant may claim, with which record types.
 //!
 //! ```text
-//! project of an intent, owner of a webhook row ─► Tenant ─┐
-//! name and record type ───────────────────────────────────┴► NameGrants::check ─► allowed, or why not and the line to add
+//! project of an intent, owner of a row, namespace of an object in Kubernetes ─► Tenant ─┐
+//! name and record type ─────────────────────────────────────────────────────────────────┴► NameGrants::check ─► allowed, or why not and the line to add
 //! ```
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use fairway_model::{Name, Rtype};
 
-/// A party that claims names. Clusters and namespaces become variants once they are sources of names. In a grant the name `*` means all
-/// of the kind.
+/// A party that claims names. In a grant the name `*` means all of the kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tenant {
+    /// Everything in a Kubernetes cluster. Only a grant has it: what is read there has its namespace.
+    Cluster(String),
+    /// The objects in one namespace of a Kubernetes cluster. In a grant, the cluster may be `*`.
+    Namespace {
+        /// The cluster.
+        cluster: String,
+        /// The namespace.
+        namespace: String,
+    },
     /// The webhook client at `/owners/NAME`, or the clients at `/` for the name `/`. The owners that these put into labels are not
     /// proven, so they are one tenant.
     Owner(String),
@@ -28,6 +36,10 @@ impl Tenant {
     fn includes(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Owner(all), Self::Owner(_)) | (Self::Project(all), Self::Project(_)) if all == "*" => true,
+            (Self::Cluster(of), Self::Namespace { cluster, .. }) => of == "*" || of == cluster,
+            (Self::Namespace { cluster, namespace }, Self::Namespace { cluster: of, namespace: wanted }) => {
+                namespace == wanted && (cluster == "*" || cluster == of)
+            }
             _ => self == other,
         }
     }
@@ -36,6 +48,8 @@ impl Tenant {
 impl fmt::Display for Tenant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Cluster(name) => write!(f, "cluster:{name}"),
+            Self::Namespace { cluster, namespace } => write!(f, "namespace:{cluster}/{namespace}"),
             Self::Owner(name) => write!(f, "owner:{name}"),
             Self::Project(name) => write!(f, "project:{name}"),
         }
@@ -48,6 +62,11 @@ impl FromStr for Tenant {
     fn from_str(text: &str) -> Result<Self, ()> {
         let (kind, name) = text.split_once(':').filter(|(_, name)| super::identity::is_plain(name)).ok_or(())?;
         match kind {
+            "cluster" => Ok(Self::Cluster(name.to_owned())),
+            "namespace" => {
+                let (cluster, namespace) = name.split_once('/').ok_or(())?;
+                Ok(Self::Namespace { cluster: cluster.to_owned(), namespace: namespace.to_owned() })
+            }
             "owner" => Ok(Self::Owner(name.to_owned())),
             "project" => Ok(Self::Project(name.to_owned())),
             _ => Err(()),
@@ -114,7 +133,7 @@ pub struct NameGrants {
     "{tenant} may not claim {name} {rtype}; to allow it, add to access.names: {{ to: [\"{tenant}\"], domains: [{domain}]{types} }}"
 )]
 pub struct NotGranted {
-    tenant: Tenant,
+    tenant: Box<Tenant>,
     name: Name,
     rtype: Rtype,
     domain: String,
@@ -149,7 +168,7 @@ impl NameGrants {
         let types = if types.is_empty() { String::new() } else { format!(", types: [{}]", types.join(", ")) };
         let domain = name.to_string();
         let domain = domain.trim_end_matches('.').to_owned();
-        Err(NotGranted { tenant: tenant.clone(), name: name.clone(), rtype, domain, types })
+        Err(NotGranted { tenant: Box::new(tenant.clone()), name: name.clone(), rtype, domain, types })
     }
 
     /// Checks that a tenant may claim a steered name, which is answered with addresses of both families.
@@ -189,6 +208,7 @@ mod tests {
                 grant("owner:dns", &["bank.example"], Some(&[Rtype::TXT, Rtype::CNAME]), true),
                 grant("project:*", &["all.example"], None, false),
                 grant("owner:/", &["root.example", "a.example"], None, false),
+                grant("cluster:eu1 namespace:*/shop", &["kube.example"], None, false),
             ],
         }
     }
@@ -218,6 +238,10 @@ mod tests {
             ("owner:dns", "_acme-challenge.bank.example", Rtype::TXT, true),
             ("owner:dns", "bank.example", Rtype::A, false),
             ("owner:/", "x.root.example", Rtype::MX, true),
+            ("namespace:eu1/any", "kube.example", Rtype::A, true),
+            ("namespace:us1/shop", "kube.example", Rtype::A, true),
+            ("namespace:us1/any", "kube.example", Rtype::A, false),
+            ("namespace:eu1/any", "bank.example", Rtype::A, false),
         ];
         let grants = grants();
         for (who, name, rtype, is_granted) in table {
@@ -245,7 +269,7 @@ mod tests {
         let domains = |who: &str| grants.domains_of(&tenant(who)).map(|domains| domains.len());
         assert_eq!((domains("owner:east"), domains("owner:/"), domains("project:evil")), (Some(2), Some(2), Some(1)));
         assert_eq!(NameGrants::default().domains_of(&tenant("owner:east")), None);
-        for text in ["owner", "owner:", "cluster:a", "project:a\nb"] {
+        for text in ["owner", "owner:", "namespace:a", "project:a\nb"] {
             assert_eq!(text.parse::<Tenant>(), Err(()), "{text:?}");
         }
     }

@@ -129,7 +129,8 @@ pub(super) struct Grant {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct NameGrant {
     /// Tenants: `project:NAME` for its intents, `owner:NAME` for the webhook at `/owners/NAME`, `owner:/` for the webhook without
-    /// base path; `project:*` and `owner:*` for all.
+    /// base path, `namespace:CLUSTER/NAMESPACE` for what is read from Kubernetes, `cluster:NAME` for all namespaces of a cluster;
+    /// `project:*`, `owner:*`, `cluster:*` and `namespace:*/NAMESPACE` for all.
     pub(super) to: List<As<Tenant>, 1, 1000>,
     /// Domains. Each includes itself and all names below it.
     pub(super) domains: List<As<Name>, 1, 1000>,

@@ -303,7 +303,7 @@ parsed_by_its_type! {
     Subject => "subject", "an identity",
         "token:NAME, certificate:NAME, jwt:ISSUER:SUBJECT, group:ISSUER:GROUP, or anyone";
     Tenant => "tenant", "a tenant",
-        "project:NAME, owner:NAME or owner:/";
+        "project:NAME, owner:NAME, owner:/, cluster:NAME or namespace:CLUSTER/NAMESPACE";
     Timestamp => "date-time", "a time as in RFC 3339",
         "2030-01-31T18:00:00Z";
 }

@@ -63,6 +63,8 @@ impl From<Tenant> for Remover {
         match tenant {
             Tenant::Owner(name) => Self::Owner(name),
             Tenant::Project(name) => Self::Project(name),
+            // What is read from Kubernetes is no object of the store, so it removes none.
+            Tenant::Cluster(_) | Tenant::Namespace { .. } => Self::Owner(tenant.to_string()),
         }
     }
 }

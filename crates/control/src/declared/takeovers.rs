@@ -230,8 +230,8 @@ impl Release {
     /// operator's and it was not in the answers, since such names are closed to tenants.
     fn delays(&self, tenant: &Tenant, since: u64, now: u64) -> bool {
         let was_answered = match (&self.by, tenant) {
-            (Remover::Operator(shared), Tenant::Owner(_)) => shared.owners,
             (Remover::Operator(shared), Tenant::Project(_)) => shared.projects,
+            (Remover::Operator(shared), _) => shared.owners,
             _ => true,
         };
         let is_own = self.by.tenant().is_some_and(|by| by == *tenant);
