@@ -39,13 +39,11 @@ fn pools() -> Vec<Pool> {
 
 fn desired(pools: &[Pool]) -> DesiredState {
     let clusters = [0, 1, 2].map(|number| Cluster {
-        name: ClusterName::new(&format!("c{number}")).unwrap(),
-        addresses: [1, 2].map(|host| format!("10.0.{number}.{host}").parse().unwrap()).into(),
-        hosts: vec![],
         dns_name: Some(name(&format!("c{number}.a.test"))),
-        location: None,
-        capacity: None,
-        services: vec![],
+        ..Cluster::new(
+            ClusterName::new(&format!("c{number}")).unwrap(),
+            [1, 2].map(|host| format!("10.0.{number}.{host}").parse().unwrap()).into(),
+        )
     });
     let zone = ZoneSpec::new(name("a.test"));
     let steered =

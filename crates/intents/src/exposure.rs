@@ -15,7 +15,12 @@ use fairway_model::{
     intent::{Client, Compound, Gslb, Inbound, Intent, IntentSpec},
 };
 
-use super::{body, certificates::sha256, probe, shares};
+use super::{
+    body,
+    certificates::sha256,
+    probe::{self, IntentMonitor},
+    shares,
+};
 use fairway_store::objects::{Key, Kind, Object};
 
 /// A stored intent.
@@ -275,7 +280,7 @@ fn elements(
     name: Name,
     gslb: &Gslb,
     members: Vec<Member>,
-    monitor: Option<Monitor>,
+    monitor: Option<IntentMonitor>,
 ) -> Result<Exposed, NotServed> {
     if members.is_empty() {
         return Err(NotServed::NoMember);
@@ -295,7 +300,8 @@ fn elements(
     }
     let object = object_name(key);
     let pool = PoolName::new(&object).expect("characters of keys and '+' are valid in names of pools");
-    let monitor = monitor.map(|monitor| {
+    let is_fallback = monitor.as_ref().is_some_and(|of| of.is_fallback);
+    let monitor = monitor.map(|IntentMonitor { monitor, .. }| {
         let name = MonitorName::new(&object).expect("characters of keys and '+' are valid in names of monitors");
         (name, monitor)
     });
@@ -304,7 +310,8 @@ fn elements(
         mode: gslb.mode.unwrap_or_default(),
         ttl: gslb.ttl.unwrap_or(default.ttl),
         down: gslb.down.clone().unwrap_or_default(),
-        monitor: monitor.as_ref().map(|(name, _)| name.clone()),
+        monitor: monitor.as_ref().filter(|_| !is_fallback).map(|(name, _)| name.clone()),
+        fallback_monitor: monitor.as_ref().filter(|_| is_fallback).map(|(name, _)| name.clone()),
         // Others share the name only if it is granted to them as well.
         contributions: Some(Contributions::Allow),
         members,

@@ -7,8 +7,22 @@ use fairway_model::{
     intent::{Compound, Inbound, ProbeHint, ProbeKind, Protocol, TlsMode},
 };
 
-/// Returns the monitor of an inbound intent; `None` if there is nothing to probe. Then the monitor of the zone is used.
-pub(super) fn of_inbound(inbound: &Inbound) -> Option<Monitor> {
+/// The monitor of an intent.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct IntentMonitor {
+    pub(super) monitor: Monitor,
+    /// True if the intent does not say how it is probed: its port is that of the service in the mesh, and the monitors of the platform's
+    /// team come first.
+    pub(super) is_fallback: bool,
+}
+
+/// Returns true if an intent says what to probe.
+const fn is_explicit(probe: &ProbeHint) -> bool {
+    probe.kind.is_some() || probe.port.is_some() || probe.path.is_some()
+}
+
+/// Returns the monitor of an inbound intent; `None` if there is nothing to probe.
+pub(super) fn of_inbound(inbound: &Inbound) -> Option<IntentMonitor> {
     let probe = &inbound.gslb.probe;
     let port = probe.port.or(inbound.port);
     let kind = probe.kind.or_else(|| kind(inbound, probe))?;
@@ -22,12 +36,14 @@ pub(super) fn of_inbound(inbound: &Inbound) -> Option<Monitor> {
         let passes = ejected.as_millis().div_ceil(monitor.period.as_millis().max(1));
         monitor.rise = u8::try_from(passes).unwrap_or(u8::MAX).max(monitor.rise);
     }
-    Some(monitor)
+    Some(IntentMonitor { monitor, is_fallback: !is_explicit(probe) })
 }
 
 /// Returns the monitor of a compound: its own settings, or else those of its first child.
-pub(super) fn of_compound(compound: &Compound, child: Option<Monitor>) -> Option<Monitor> {
+pub(super) fn of_compound(compound: &Compound, child: Option<IntentMonitor>) -> Option<IntentMonitor> {
     let probe = &compound.gslb.probe;
+    let is_fallback = !is_explicit(probe) && child.as_ref().is_none_or(|child| child.is_fallback);
+    let child = child.map(|child| child.monitor);
     let own = probe.kind.or_else(|| probe.path.as_ref().map(|_| ProbeKind::Http));
     let port = probe.port.or_else(|| child.as_ref().and_then(|monitor| monitor.check.port()));
     let own = own.and_then(|kind| check(kind, port, probe.path.as_deref(), &compound.external_name));
@@ -37,7 +53,8 @@ pub(super) fn of_compound(compound: &Compound, child: Option<Monitor>) -> Option
         (None, child) => child?,
     };
     let timed = timed(monitor.check.clone(), probe, Some(monitor.period));
-    Some(Monitor { rise: probe.rise.unwrap_or(monitor.rise), fall: probe.fall.unwrap_or(monitor.fall), ..timed })
+    let (rise, fall) = (probe.rise.unwrap_or(monitor.rise), probe.fall.unwrap_or(monitor.fall));
+    Some(IntentMonitor { monitor: Monitor { rise, fall, ..timed }, is_fallback })
 }
 
 /// Returns the kind of probe for an intent that does not state one.

@@ -183,19 +183,18 @@ impl DesiredState {
         named_or_only(&self.latencies, pool.location.latencies.as_ref())
     }
 
-    /// Returns the monitor of members that name none: the pool's, else that of the zone of the name it serves, else TCP
-    /// port 443.
-    pub fn monitor_of_pool(&self, pool: &Pool, zone: Option<&ZoneSpec>) -> (&MonitorName, &Arc<Monitor>) {
-        self.monitor(pool.monitor.as_ref().or_else(|| zone.and_then(|zone| zone.monitor.as_ref())))
-    }
-
-    /// Returns the monitor of a member: its own, else `of_pool`, which the caller looks up once for all members.
-    pub fn monitor_of<'a>(
-        &'a self,
+    /// Returns the monitor of a member at its cluster: the first that is named by the member, its pool, its cluster, the zone of the name
+    /// that it serves; else what is known of the gateway of the cluster, or of the service; else TCP port 443.
+    pub fn monitor_of(
+        &self,
         member: &Member,
-        of_pool: (&'a MonitorName, &'a Arc<Monitor>),
-    ) -> (&'a MonitorName, &'a Arc<Monitor>) {
-        if member.monitor.is_none() { of_pool } else { self.monitor(member.monitor.as_ref()) }
+        pool: &Pool,
+        cluster: &Cluster,
+        zone: Option<&ZoneSpec>,
+    ) -> (&MonitorName, &Arc<Monitor>) {
+        let named = member.monitor.as_ref().or(pool.monitor.as_ref()).or(cluster.monitor.as_ref());
+        let named = named.or_else(|| zone.and_then(|zone| zone.monitor.as_ref()));
+        self.monitor(named.or(cluster.fallback_monitor.as_ref()).or(pool.fallback_monitor.as_ref()))
     }
 
     fn monitor(&self, named: Option<&MonitorName>) -> (&MonitorName, &Arc<Monitor>) {

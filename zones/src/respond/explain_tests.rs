@@ -37,13 +37,9 @@ fn serving(explain: &[&str], members: u16, adjust: impl FnOnce(&mut Pool)) -> Se
         let cluster = ClusterName::new(&format!("c{number}")).unwrap();
         pool.members.push(Member::new(cluster.clone()));
         let reuse = Cluster {
-            name: cluster.clone(),
-            addresses: vec![[10, 0, high, low].into()],
-            hosts: vec![],
             dns_name: Some(name(&format!("c{number}.other.test"))),
-            location: None,
             capacity: Some(1_000),
-            services: vec![],
+            ..Cluster::new(cluster.clone(), vec![[10, 0, high, low].into()])
         };
         desired.clusters.insert(cluster, reuse);
     }

@@ -104,14 +104,12 @@ pub(super) fn world() -> DesiredState {
             region: Some(format!("r{number}")),
             bias: Bias::default(),
         };
+        let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
         let reuse = Cluster {
-            addresses: addresses.iter().map(|address| address.parse().unwrap()).collect(),
-            hosts: vec![],
             dns_name: Some(owner(&format!("{name}."))),
             location: Some(location),
             capacity: Some(100),
-            services: vec![],
-            name: name.clone(),
+            ..Cluster::new(name.clone(), addresses)
         };
         desired.clusters.insert(name, reuse);
     }

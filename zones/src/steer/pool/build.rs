@@ -121,7 +121,6 @@ fn members(
 ) -> (Vec<Member>, Vec<TargetIndex>) {
     let mut spread = Vec::new();
     let pool_key = hash::text(hash::seed::POOL, pool.name.as_str());
-    let monitor = desired.monitor_of_pool(pool, zone);
     let members = (0..=u8::MAX).zip(declared).map(|(number, (index, cluster))| {
         let mut member = Member::new(pool, pool_key, *index, number, cluster);
         // A cluster without a capacity cannot be compared with others. It takes all its clients.
@@ -129,7 +128,7 @@ fn members(
             member.cluster = targets.balanced_cluster(&cluster.name);
         }
         let declared = &pool.members[*index];
-        let monitor = desired.monitor_of(declared, monitor);
+        let monitor = desired.monitor_of(declared, pool, cluster, zone);
         member.set_targets(TargetSource { probe: declared.probe.as_ref(), monitor, targets }, cluster, &mut spread);
         member
     });
