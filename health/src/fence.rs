@@ -142,7 +142,7 @@ impl FenceRules {
     /// Checks the target of a probe as far as that is possible without resolving a name.
     pub fn check_target(&self, target: &Target) -> Result<(), NotAllowed> {
         let port = match (&target.monitor.check, target.monitor.check.port()) {
-            (Check::Always, _) | (_, None) => return Ok(()),
+            (Check::Always | Check::Never, _) | (_, None) => return Ok(()),
             (_, Some(port)) => port,
         };
         let (socket, host) = match &target.address {

@@ -14,8 +14,8 @@ use serde_json::Value;
 
 /// Libraries that only some crates may use, with the crates that may name them in their manifests.
 const FENCED_LIBRARIES: &[(&str, &[&str])] = &[
-    ("kube", &[]),
-    ("k8s-openapi", &[]),
+    ("kube", &["sources"]),
+    ("k8s-openapi", &["sources"]),
     ("prometheus", &["telemetry"]),
     ("opentelemetry", &["telemetry"]),
     ("opentelemetry-http", &["telemetry"]),

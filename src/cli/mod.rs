@@ -10,6 +10,7 @@ mod config;
 mod contributions;
 mod explain;
 mod impact;
+mod kubernetes;
 mod load;
 mod manual;
 mod objects;

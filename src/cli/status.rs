@@ -5,7 +5,7 @@ use std::{fmt::Write as _, process::ExitCode};
 use super::{
     args::{ReloadArgs, StatusArgs},
     client::client,
-    load,
+    kubernetes, load,
     output::{Cell, Out, Palette, Tone, ago, count, first, span, table, thousands},
     overrides::{self, pin_parts},
 };
@@ -47,6 +47,7 @@ fn render(palette: Palette, state: &State) -> String {
     part("Zones", zones(palette, state));
     part("Pools", state.pools.iter().map(|pool| pool_text(palette, pool)).collect());
     part("Host names", hosts(palette, state));
+    part("Kubernetes", kubernetes::kubernetes_table(palette, state));
     part("Targets", targets(palette, &state.targets, now));
     part("Load", load::load_table(palette, &state.clusters));
     part("Drains", load::drain_table(palette, &state.clusters, now));

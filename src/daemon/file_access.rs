@@ -10,6 +10,7 @@ use std::{
 };
 
 use fairway_config::{Destination, QueryLogSink, Settings, StoreBackend};
+use fairway_model::Cluster;
 use fairway_transport::FileAccess;
 
 /// Returns the files that the process needs with these settings, after it has read `files` for them. Paths are canonical.
@@ -43,6 +44,25 @@ fn written(settings: &Settings) -> BTreeSet<PathBuf> {
     });
     let all = settings.data_dir.iter().chain(query_log).chain(published).chain(&settings.landlock.write);
     all.filter_map(|path| folder_of(path)).collect()
+}
+
+/// Returns the files that lead to the Kubernetes APIs of these clusters: kubeconfigs, and the credentials of a Pod. Files that a kubeconfig
+/// names are those of `landlock.read`, unless they are beside it.
+pub(super) fn kubernetes_files<'a>(
+    clusters: impl Iterator<Item = &'a Cluster>,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Vec<PathBuf> {
+    let of_environment = || match (environment("KUBECONFIG"), environment("HOME")) {
+        (Some(paths), _) => std::env::split_paths(&paths).collect(),
+        (None, Some(home)) => vec![Path::new(&home).join(".kube/config")],
+        (None, None) => vec![],
+    };
+    let files = clusters.filter_map(|cluster| cluster.kubernetes.as_ref()).flat_map(|api| match &api.kubeconfig {
+        _ if api.in_cluster => vec![PathBuf::from(POD_CREDENTIALS)],
+        Some(path) => vec![path.clone()],
+        None => of_environment(),
+    });
+    files.collect()
 }
 
 /// Returns the files of the store's etcd, which are read at each new connection.
@@ -95,6 +115,8 @@ fn nearest(folder: &Path) -> Option<PathBuf> {
     Some(found).filter(|found| found != Path::new("/"))
 }
 
+/// Credentials of a Pod, which Kubernetes renews.
+const POD_CREDENTIALS: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 /// Largest number of links on the way of one path, as in Linux (path_resolution(7)).
 const LINKS_MAX: usize = 40;
 

@@ -1,7 +1,7 @@
 //! The first configuration. It is loaded, and the process restricted to its files, before the process has any other thread: threads inherit
 //! the restriction.
 
-use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, sync::Arc};
+use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::PathBuf, sync::Arc};
 
 use fairway_config::{Settings, watch::Fingerprint};
 use fairway_control::{
@@ -68,10 +68,13 @@ impl FirstLoad {
             self.landlock = Some(OFF.to_owned());
             return;
         }
-        let access = file_access::needed(settings, self.fingerprint.files(), &*self.options.environment);
+        let environment = &*self.options.environment;
+        let kubernetes = file_access::kubernetes_files(self.configured.merged.declared.clusters.values(), environment);
+        let files = self.fingerprint.files().chain(kubernetes.iter().map(PathBuf::as_path));
+        let access = file_access::needed(settings, files, environment);
         match access.restrict_thread() {
             Ok(restriction) => {
-                let shown = |paths: &std::collections::BTreeSet<std::path::PathBuf>| {
+                let shown = |paths: &std::collections::BTreeSet<PathBuf>| {
                     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ")
                 };
                 let (abi, complete) = (restriction.abi, restriction.is_complete);

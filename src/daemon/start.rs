@@ -5,6 +5,7 @@ use std::{io, mem, net::SocketAddr, os::fd::OwnedFd, path::Path, sync::Arc};
 use arc_swap::ArcSwap;
 use fairway_hosts::Hosts;
 use fairway_model::Diagnostic;
+use fairway_sources::Sources;
 use fairway_telemetry::{
     logs::Logs,
     query_log::{self, QueryLog, QueryLogOptions, QuerySample},
@@ -123,9 +124,9 @@ pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
         Some(objects::at_start(&settings, folder.as_deref(), &declared).await)
     };
     reader.kept.store(Arc::new(saved.overrides.clone()));
-    let hosts = start_hosts(&mut reader, &mut saved);
+    let read = start_reading(&mut reader, &mut saved);
     let (configured, snapshot) = objects::with_objects(&reader, configured, snapshot, clock());
-    let parts = parts((reader, hosts), (&folder, &clock, &logs), fingerprint, &listeners);
+    let parts = parts((reader, read), (&folder, &clock, &logs), fingerprint, &listeners);
     let (control, actor, fingerprint) = parts.start(configured, snapshot, saved, hook.traces.clone()).await;
     let store_task = objects.and_then(|objects| control.set_objects(objects));
     let actor = tokio::spawn(actor.run());
@@ -160,23 +161,24 @@ pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
     })
 }
 
-/// Starts the look-ups of host names, which the reader uses from now on.
-fn start_hosts(reader: &mut Reader, saved: &mut SavedState) -> Hosts {
+/// Starts look-ups of host names and reading of Kubernetes clusters, whose results the reader uses from now on.
+fn start_reading(reader: &mut Reader, saved: &mut SavedState) -> (Hosts, Sources) {
     let hosts = Hosts::start(mem::take(&mut saved.hosts));
-    reader.hosts = hosts.addresses();
-    hosts
+    let sources = Sources::start(saved.found.take().as_deref());
+    (reader.hosts, reader.found) = (hosts.addresses(), sources.found());
+    (hosts, sources)
 }
 
 /// Returns the parts of the control task.
 fn parts(
-    (reader, hosts): (Reader, Hosts),
+    (reader, (hosts, sources)): (Reader, (Hosts, Sources)),
     (folder, clock, logs): (&Option<Arc<DataFolder>>, &Clock, &Option<Logs>),
     fingerprint: Fingerprint,
     listeners: &[Listener],
 ) -> Parts {
     let listeners = listeners.iter().filter_map(|listener| listener.address.parse().ok()).collect();
     let (folder, clock, logs) = (folder.clone(), Arc::clone(clock), logs.clone());
-    Parts { reader, folder, clock, logs, fingerprint, listeners, hosts }
+    Parts { reader, folder, clock, logs, fingerprint, listeners, hosts, sources }
 }
 
 /// Gives the API the listeners, the protections, and the ledger of the webhook. The cells are empty until here, so setting them cannot fail.
@@ -331,7 +333,7 @@ impl Hook {
 async fn serve_dns(control: &Control, settings: &Settings, sockets: Sockets) -> Result<(Server, QueryLog), StartError> {
     let shared = &control.shared;
     let limit = settings.health.first_round;
-    control.resolve_hosts(limit).await;
+    control.read_clusters(limit).await;
     let unevaluated = shared.probes.checker.first_round(limit).await;
     if unevaluated > 0 {
         tracing::warn!(unevaluated, ?limit, "serving before the first probe round is complete");

@@ -201,6 +201,8 @@ pub struct ClusterState {
     pub addresses: Vec<String>,
     /// Host names whose addresses it has.
     pub hosts: Vec<HostState>,
+    /// Its Kubernetes API; null if it is not read.
+    pub kubernetes: Option<KubernetesState>,
     /// DNS name of the cluster itself.
     pub dns_name: Option<String>,
     /// Its region.
@@ -235,6 +237,54 @@ pub struct HostState {
     pub resolved_at: Option<String>,
     /// Cause of the failure of the last look-up; null if it succeeded.
     pub failure: Option<String>,
+}
+
+/// The Kubernetes API of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KubernetesState {
+    /// Reason why it cannot be read; null while it is read. What was read before stays in use.
+    pub failure: Option<String>,
+    /// Time since when it, or a kind of objects, cannot be read; null while all is read.
+    pub failing_since: Option<String>,
+    /// Time of the last change that was read; null if nothing was read since the start.
+    pub read_at: Option<String>,
+    /// Ingress gateway, as kind, namespace and name; null if none was found.
+    pub gateway: Option<String>,
+    /// All gateways with addresses.
+    pub gateways: Vec<String>,
+    /// Number of names in the zones of this server that its objects expose.
+    pub names: usize,
+    /// Number of names in other zones, which are not answered.
+    pub names_outside: usize,
+    /// Kinds of objects.
+    pub kinds: Vec<KindState>,
+    /// Problems of its objects, the first hundred.
+    pub problems: Vec<ObjectProblem>,
+}
+
+/// A kind of objects in a Kubernetes cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KindState {
+    /// The kind.
+    pub kind: String,
+    /// State of its watch: `listing`, `watching`, `notInstalled`, `denied` or `failing`.
+    pub state: String,
+    /// Reason why it is denied or fails; null otherwise.
+    pub why: Option<String>,
+    /// Number of objects.
+    pub objects: usize,
+}
+
+/// A problem of an object in a Kubernetes cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ObjectProblem {
+    /// The object, as kind, namespace and name.
+    pub object: String,
+    /// The problem.
+    pub message: String,
 }
 
 /// A cluster that is drained: clients still use answers that they were given before.

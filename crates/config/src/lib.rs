@@ -35,6 +35,7 @@ mod tree_wire;
 mod v1;
 mod v1_abuse;
 mod v1_access;
+mod v1_kubernetes;
 mod v1_location;
 mod v1_process;
 mod v1_records;

@@ -23,6 +23,7 @@ use super::{
     traces_wire::Traces,
     v1_abuse::{Cookies, RateLimit},
     v1_access::Access,
+    v1_kubernetes::Kubernetes,
     v1_location::{Geo, Latencies, Latency, Map, Nearest},
     v1_process::{Explain, Health, Identity, Listen, Log, QueryLog, Ready, Resolvers, Tcp, Udp, Withdrawals},
     v1_records::Records,
@@ -30,7 +31,7 @@ use super::{
     values::AddressOrHost,
     values_wire::{Down, Fraction, NameServer, Prefix, Reference, Statuses},
     webhook_wire::Webhook,
-    words::{LoadOverride, Words},
+    words::{LoadOverride, WeightBy, Words},
 };
 
 /// Configuration of Fairway, version 1.
@@ -163,7 +164,7 @@ pub(super) struct Zone {
     /// TTL of negative answers of a zone without file (RFC 2308).
     #[schemars(extend("default" = "1m"))]
     pub(super) negative_ttl: Option<As<Ttl>>,
-    /// Monitor of members for which neither member nor pool names one.
+    /// Monitor of members for which neither member, pool nor cluster names one.
     pub(super) monitor: Option<As<MonitorName>>,
     /// Clients of the zone: everybody, or internal clients only. Members that are `internal` are answered in private
     /// zones only.
@@ -178,8 +179,11 @@ pub(super) struct Cluster {
     /// Name of the cluster: 1 to 128 letters, digits, `-`, `_`, `.`, `+`.
     pub(super) name: As<ClusterName>,
     /// Addresses of the ingress gateway, IPv4 and IPv6, in the order of answers; at most 8 per family. A host name stands for the
-    /// addresses that it has, and is looked up in the background (`resolvers`).
-    pub(super) addresses: List<As<AddressOrHost>, 1, 16>,
+    /// addresses that it has, and is looked up in the background (`resolvers`). Needed without `kubernetes`; default: those of its
+    /// ingress gateway.
+    pub(super) addresses: Option<List<As<AddressOrHost>, 1, 16>>,
+    /// Kubernetes API of the cluster, which is read for names, addresses and ready endpoints. Files only.
+    pub(super) kubernetes: Option<Kubernetes>,
     /// Domain name of the cluster, which pools of mode `cname` answer with. Default: its host name, if it has exactly one.
     pub(super) dns_name: Option<As<Name>>,
     /// Location of the cluster.
@@ -198,6 +202,8 @@ pub(super) struct Cluster {
     /// Addresses of its gateways for load requests. Default: its IPv4 addresses (IPv6 if it has no IPv4 address), at
     /// the port of the source.
     pub(super) scrape: Option<List<As<ProbeAddress>, 1, 64>>,
+    /// Monitor of its addresses, where neither member nor pool names one.
+    pub(super) monitor: Option<As<MonitorName>>,
     /// Services that the cluster runs, by their names in inbound intents; `*` means all.
     #[schemars(extend("default" = ["*"]))]
     pub(super) services: Option<List<Text<1, 255>, 0, 4096>>,
@@ -378,8 +384,11 @@ pub(super) struct Pool {
     /// enough.
     #[schemars(extend("default" = 0))]
     pub(super) min_healthy: Option<Fraction>,
-    /// Monitor of members that name none. Default: that of the zone, otherwise TCP 443.
+    /// Monitor of members that name none. Default: that of the member's cluster, that of the zone, otherwise TCP 443.
     pub(super) monitor: Option<As<MonitorName>>,
+    /// Factor of all weights: `pods` multiplies each by the number of ready endpoints that the names have in the cluster, where
+    /// Kubernetes is read. Default: none.
+    pub(super) weight_by: Option<Word<WeightBy>>,
     /// Members that `/v1/pools` and webhook owners add to this pool: used (`allow`) or not (`refuse`). Default: `allow`, or
     /// `refuse` with access rules.
     pub(super) contributions: Option<Word<Contributions>>,

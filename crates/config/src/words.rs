@@ -80,6 +80,17 @@ impl Words for TsigAlgorithm {
         &[("hmac-sha256", Self::Sha256), ("hmac-sha384", Self::Sha384), ("hmac-sha512", Self::Sha512)];
 }
 
+/// Factor of the weights of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WeightBy {
+    /// The number of ready endpoints.
+    Pods,
+}
+
+impl Words for WeightBy {
+    const WORDS: &'static [(&'static str, Self)] = &[("pods", Self::Pods)];
+}
+
 impl Words for Visibility {
     const WORDS: &'static [(&'static str, Self)] = &[("private", Self::Private), ("public", Self::Public)];
 }

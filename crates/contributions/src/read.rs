@@ -363,6 +363,7 @@ fn spec(endpoint: &Endpoint, problems: &mut Vec<String>) -> ContributedSpec {
             "region" => set(&mut spec.region, Some(value).filter(|text| is_word(text)).map(Arc::from)),
             "tier" => set(&mut spec.tier, value.parse().ok().and_then(|tier| Tier::new(tier).ok())),
             "ttl" => set(&mut spec.ttl, ttl_of_text(value)),
+            "weight-by" => set(&mut spec.weight_by_pods, (value == "pods").then_some(true)),
             "weight" => set(&mut spec.weight, value.parse().ok().map(Weight)),
             _ => {
                 let known = KNOWN.iter().map(|(word, _)| *word);
@@ -473,6 +474,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("tier", "a number from 1 to 255"),
     ("ttl", "a number of seconds, or a time like 30s"),
     ("weight", "a number from 0 to 65535"),
+    ("weight-by", "pods"),
 ];
 /// Record types that the registry puts before a name.
 const REGISTRY_TYPES: &[&str] = &["a", "aaaa", "cname", "mx", "naptr", "ns", "ptr", "srv", "txt"];

@@ -22,7 +22,7 @@ use super::{
     lifecycle::Clock,
     reload_queue::ReloadQueue,
     reloads::{ReloadScope, Trigger},
-    runtime::{Event, RuntimeInputs},
+    runtime::{DepartedTargets, Event, RuntimeInputs},
     served::{DeferredDrops, Published},
     shared::Shared,
     state_writer::StateWriter,
@@ -48,6 +48,7 @@ pub struct Actor {
     /// Tenants with too many probes.
     pub(crate) over_limit: OverLimit,
     pub(crate) answers: AnswerCounts,
+    pub(crate) departed: DepartedTargets,
     pub(crate) drains: DrainWatch,
     pub(crate) writer: StateWriter,
     pub(crate) deferred: DeferredDrops,
@@ -59,7 +60,8 @@ impl Actor {
     /// Runs until [`Command::End`], or until every handle is dropped.
     pub async fn run(mut self) {
         let (mut tick, mut demand_tick) = (ticks(TICK), ticks(DEMAND_TICK));
-        let mut host_changes = self.shared.probes.hosts.addresses();
+        let (mut host_changes, mut found_changes) =
+            (self.shared.probes.hosts.addresses(), self.shared.probes.sources.found());
         loop {
             tokio::select! {
                 biased;
@@ -73,6 +75,7 @@ impl Actor {
                 }
                 _ = tick.tick() => self.tick().await,
                 Ok(()) = host_changes.changed() => self.follow_host_changes(),
+                Ok(()) = found_changes.changed() => self.follow_found_changes(),
                 report = self.load_reports.recv() => self.add_report(report),
                 _ = demand_tick.tick(), if self.inputs.balance.runs() => self.apply(Event::Demand),
             }
@@ -126,6 +129,12 @@ impl Actor {
     fn follow_host_changes(&mut self) {
         self.writer.is_hosts_due = true;
         self.request_reload(ReloadScope::Objects, Trigger::Hosts, false, None);
+    }
+
+    /// Requests a reload with what Kubernetes clusters have now, and has it written.
+    fn follow_found_changes(&mut self) {
+        self.writer.is_found_due = true;
+        self.request_reload(ReloadScope::Objects, Trigger::Kubernetes, false, None);
     }
 
     /// Requests a reload once a name that changes hands no longer waits.

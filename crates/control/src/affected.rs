@@ -11,10 +11,11 @@ use fairway_model::{
     SharedMap, Subject,
 };
 use fairway_providers::plain_name;
+use fairway_sources::{Found, changed_names};
 use fairway_zones::ChangedItems;
 
 use super::{
-    configured::{Files, Previous},
+    configured::{Files, LookedUp, Previous},
     declared::{Declared, exposed, key_of, records_key},
 };
 use fairway_intents::object_name;
@@ -46,7 +47,7 @@ impl<'a> AffectedParts<'a> {
         previous: &'a Previous,
         files: &Files,
         objects: &Declared,
-        (load_off, hosts): (&[Override], &HostAddresses),
+        (load_off, looked_up): (&[Override], &LookedUp),
     ) -> Option<Self> {
         let before = &*previous.configured;
         // With other text in a zone, any name may be hidden, or no longer hidden.
@@ -64,7 +65,8 @@ impl<'a> AffectedParts<'a> {
             monitors: BTreeSet::new(),
         };
         part.touched.pools.extend(before.merged.desired.pools_pinned_by_one(&before.load_off, load_off).cloned());
-        part.add_hosts(hosts);
+        part.add_hosts(&looked_up.hosts);
+        part.add_found(&looked_up.found).then_some(())?;
         for key in objects.changed_since(&before.objects)? {
             part.add(&key, files, objects).then_some(())?;
         }
@@ -82,7 +84,7 @@ impl<'a> AffectedParts<'a> {
     /// Adds the clusters with a host name whose addresses changed, and their pools.
     fn add_hosts(&mut self, hosts: &HostAddresses) {
         let before = &*self.previous.configured;
-        let changed = hosts.differences(&before.hosts, PartialEq::eq).into_iter();
+        let changed = hosts.differences(&before.looked_up.hosts, PartialEq::eq).into_iter();
         let changed: BTreeSet<&Name> = changed.map(|(host, ..)| host).collect();
         if changed.is_empty() {
             return;
@@ -92,6 +94,28 @@ impl<'a> AffectedParts<'a> {
         self.clusters.extend(desired.clusters.values().filter(has_changed).map(|cluster| cluster.name.clone()));
         let is_of = |pool: &&Pool| pool.members.iter().any(|member| self.clusters.contains(&member.cluster));
         self.touched.pools.extend(desired.pools.values().filter(is_of).map(|pool| pool.name.clone()));
+    }
+
+    /// Adds the names of Kubernetes clusters that changed, and their pools. Returns false if clusters or their addresses did.
+    fn add_found(&mut self, found: &Found) -> bool {
+        let before = &*self.previous.configured;
+        let Some(changed) = changed_names(found, &before.looked_up.found) else { return false };
+        for text in changed {
+            self.texts.insert(text.to_string());
+            // Other texts are no names, and have no pool.
+            let Ok(name) = text.parse::<Name>() else { continue };
+            self.touched.pools.extend(before.merged.desired.names.get(&name).map(|steered| steered.pool.clone()));
+            self.touched.names.insert(name);
+        }
+        true
+    }
+
+    /// Adds the pools that affected names had, and those that they have in these states: the endpoints of a pool are those of its names.
+    pub(crate) fn add_pools_of_names(&mut self, states: [&DesiredState; 2]) {
+        let all = std::iter::once(&*self.previous.configured.merged.desired).chain(states);
+        let pools = all.flat_map(|state| self.touched.names.iter().filter_map(|name| state.names.get(name)));
+        let pools: Vec<PoolName> = pools.map(|steered| steered.pool.clone()).collect();
+        self.touched.pools.extend(pools);
     }
 
     /// Returns the affected clusters.

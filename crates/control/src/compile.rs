@@ -11,14 +11,12 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use fairway_model::{
-    DesiredState, Diagnostic, FileLocation, HostAddresses, Name, Override, PoolName, Severity, Timestamp,
-};
+use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, Override, PoolName, Severity, Timestamp};
 use fairway_zones::{ChangedItems, CookieKeys, ServerCookieKey, ServerOptions, Snapshot, compile, recompile, revise};
 
 use super::{
     affected::AffectedParts,
-    configured::{Compiled, Configured, Files, MergedState, Previous, Rejected},
+    configured::{Compiled, Configured, Files, LookedUp, MergedState, Previous, Rejected},
     declared::Declared,
     uses::TargetUses,
 };
@@ -41,8 +39,8 @@ pub(crate) struct Job<'a> {
     pub(crate) objects: &'a Arc<Declared>,
     /// The overrides in force that pin pools.
     pub(crate) load_off: &'a [Override],
-    /// The addresses that host names of clusters were resolved to.
-    pub(crate) hosts: &'a HostAddresses,
+    /// What was looked up and read outside of files and store.
+    pub(crate) looked_up: &'a LookedUp,
     /// The key of cookies, if the files list none.
     pub(crate) cookie_key: &'a ServerCookieKey,
     /// The name of the configuration, for messages.
@@ -75,7 +73,7 @@ impl Job<'_> {
         if !Arc::ptr_eq(self.files, &previous.configured.files) {
             return None;
         }
-        previous.dry_run.as_ref()?.take(previous, self.objects, (self.load_off, self.hosts))
+        previous.dry_run.as_ref()?.take(previous, self.objects, (self.load_off, self.looked_up))
     }
 
     /// Returns the files without the text of zones, which is large and compiled.
@@ -89,7 +87,7 @@ impl Job<'_> {
     /// Merges, checks and compiles without invalid objects. Fails if the files alone have errors.
     fn compile_valid(&self) -> Result<Compiled, Stop> {
         let mut affected = self.previous.and_then(|previous| {
-            AffectedParts::between(previous, self.files, self.objects, (self.load_off, self.hosts))
+            AffectedParts::between(previous, self.files, self.objects, (self.load_off, self.looked_up))
         });
         let mut rejected = Rejected::default();
         loop {
@@ -202,7 +200,7 @@ impl Job<'_> {
             not_served,
             overrides: vec![],
             load_off: self.load_off.to_vec(),
-            hosts: self.hosts.clone(),
+            looked_up: self.looked_up.clone(),
             uses,
             warnings: vec![],
             compile_warnings,

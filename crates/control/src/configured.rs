@@ -11,6 +11,7 @@ use fairway_model::{
     DeclaredClusters, DesiredState, Diagnostic, HostAddresses, Member, Name, Override, PinnedPools, Pool, Rtype,
     SharedSet, WeightOrigin,
 };
+use fairway_sources::Found;
 use fairway_store::objects::Key;
 use fairway_zonefile::ZoneData;
 use fairway_zones::{ChangedItems, Snapshot};
@@ -39,14 +40,33 @@ pub struct Configured {
     pub overrides: Vec<Override>,
     /// Overrides, of all sources, that pinned pools when it was compiled.
     pub load_off: Vec<Override>,
-    /// The addresses that host names of clusters were resolved to.
-    pub hosts: HostAddresses,
+    /// What was looked up and read for it.
+    pub looked_up: LookedUp,
     /// Clusters and pools of each target.
     pub uses: TargetUses,
     /// All warnings.
     pub warnings: Vec<Diagnostic>,
     /// Warnings of the compilation. An incremental compilation would lose them, so it is not used while there are any.
     pub compile_warnings: Vec<Diagnostic>,
+}
+
+/// What was looked up and read outside of files and store.
+#[derive(Clone, Debug, Default)]
+pub struct LookedUp {
+    /// The addresses that host names of clusters were resolved to.
+    pub hosts: HostAddresses,
+    /// Names, addresses and endpoints that Kubernetes clusters have.
+    pub found: Found,
+}
+
+impl LookedUp {
+    /// Returns true if both are the same. Of what was found, versions are compared, since there may be much.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let is_same = |(ours, theirs): (_, _)| Arc::ptr_eq(ours, theirs);
+        self.hosts == other.hosts
+            && self.found.keys().eq(other.found.keys())
+            && self.found.values().zip(other.found.values()).all(is_same)
+    }
 }
 
 /// Objects and names that are excluded since they are invalid together with the others.
@@ -209,12 +229,13 @@ impl CompiledDryRun {
         &self,
         previous: &Previous,
         objects: &Declared,
-        (load_off, hosts): (&[Override], &HostAddresses),
+        (load_off, looked_up): (&[Override], &LookedUp),
     ) -> Option<Compiled> {
         let mut slot = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = std::ptr::eq(self.before.as_ptr(), Arc::as_ptr(&previous.configured));
-        let is_equivalent =
-            |of: &Configured| of.load_off == load_off && of.hosts == *hosts && of.objects.is_equivalent(objects);
+        let is_equivalent = |of: &Configured| {
+            of.load_off == load_off && of.looked_up.is_same(looked_up) && of.objects.is_equivalent(objects)
+        };
         slot.take_if(|compiled| is_same && is_equivalent(&compiled.configured))
     }
 

@@ -1,6 +1,10 @@
 //! The handle of the control task, for the API, signals and the demonstration.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use fairway_health::load::{PushError, PushedLoad, SourceLoad};
 use fairway_model::{Cause, ClusterName, Name, Network, PinnedPool, PoolName, Rtype, Target};
@@ -89,12 +93,20 @@ impl Control {
         let _ = self.commands.send(Command::Reload { scope, trigger, allow_removals: false, reply: None }).await;
     }
 
-    /// Waits until each host name of a cluster was looked up once, for at most this time, and until the answers have the addresses.
-    pub async fn resolve_hosts(&self, limit: Duration) {
-        if self.shared.probes.hosts.first_look_up(limit).await {
-            let (scope, trigger, allow_removals) = (ReloadScope::Objects, Trigger::Hosts, false);
+    /// Waits until each Kubernetes cluster was read once, and each host name of a cluster was looked up once, for at most this time, and until
+    /// the answers have what was found.
+    pub async fn read_clusters(&self, limit: Duration) {
+        let begun = Instant::now();
+        let reload = async |trigger| {
+            let (scope, allow_removals) = (ReloadScope::Objects, false);
             // A task that has ended answers nothing.
             let _ = self.ask(|reply| Command::Reload { scope, trigger, allow_removals, reply: Some(reply) }).await;
+        };
+        if self.shared.probes.sources.first_read(limit).await {
+            reload(Trigger::Kubernetes).await;
+        }
+        if self.shared.probes.hosts.first_look_up(limit.saturating_sub(begun.elapsed())).await {
+            reload(Trigger::Hosts).await;
         }
     }
 

@@ -3,14 +3,19 @@
 //! ```text
 //! files ────────────┐
 //! declared objects ─┴── declared ──┬───────────────────────┬── desired
-//! webhook rows ────────────────────┴── contributed names ──┘
+//! rows of webhook and Kubernetes ──┴── contributed names ──┘
 //! ```
 //! Parts that are not affected ([`AffectedParts`]) are taken from the last state.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use fairway_contributions::{Contributed, DeclaredName, MergeContext, RejectedNames};
 use fairway_model::{Cluster, ClusterName, DeclaredClusters, DesiredState, Name, PoolName, SharedSet, SteeredName};
+
+use fairway_sources::{add_addresses, owned_rows, weigh_members};
 
 use super::{
     affected::AffectedParts,
@@ -38,6 +43,7 @@ impl Job<'_> {
         let claims = ClaimRules { names, released_by_files: &released_by_files, now: self.now };
         let (mut of_objects, unserved) = self.objects.contribution(part, files, &claims, &mut rejected.objects);
         let mut declared = selected(part, files);
+        add_addresses(&mut declared, &self.looked_up.found);
         let closed = close_pools(&declared, &mut of_objects, names.is_enforced);
         let conflicts = declared.merge(of_objects);
         let before = part.map(|part| &part.previous.configured.merged);
@@ -62,6 +68,9 @@ impl Job<'_> {
         state.take_overs = self.objects.take_overs(&claims);
         state.contributed = self.contributed(affected, &state, &claims, &rejected.names)?;
         state.released_by_files = released_by_files;
+        if let Some(part) = affected.as_mut().filter(|_| !self.looked_up.found.is_empty()) {
+            part.add_pools_of_names([&state.declared, state.contributed.merged_names.desired()]);
+        }
         let part = affected.as_ref();
         state.desired = if state.contributed.is_empty() {
             Arc::clone(&state.declared)
@@ -77,6 +86,7 @@ impl Job<'_> {
         if !self.load_off.is_empty() {
             state.pinned.extend(Arc::make_mut(&mut state.desired).pin_pools(self.load_off));
         }
+        self.weigh_members(part, &mut state.desired);
         state.not_in_files = self.names_not_in_files(part, state.not_in_files, &state.desired);
         Some(state)
     }
@@ -124,7 +134,9 @@ impl Job<'_> {
         };
         let texts = part.map(|part| &part.texts);
         let before = texts.map(|texts| (&*state.contributed, texts));
-        let contributed = Contributed::merged(before, self.objects.owned_rows(texts), &context)?;
+        let mut rows = self.objects.owned_rows(texts);
+        rows.extend(owned_rows(&self.looked_up.found, texts));
+        let contributed = Contributed::merged(before, rows, &context)?;
         if let Some(part) = affected {
             part.add_contributed(&contributed).then_some(())?;
         }
@@ -139,8 +151,36 @@ impl Job<'_> {
             None => desired.clusters.values().filter(has_hosts).map(|cluster| cluster.name.clone()).collect(),
         };
         if !of.is_empty() {
-            Arc::make_mut(desired).resolve_hosts(of, self.hosts);
+            Arc::make_mut(desired).resolve_hosts(of, &self.looked_up.hosts);
         }
+    }
+
+    /// Takes out members without ready endpoints, in the affected pools.
+    fn weigh_members(&self, affected: Option<&AffectedParts<'_>>, desired: &mut Arc<DesiredState>) {
+        let found = &self.looked_up.found;
+        if found.is_empty() {
+            return;
+        }
+        let names = desired.names.clone();
+        let mut by_pool: HashMap<&PoolName, BTreeSet<&Name>> = HashMap::new();
+        let of_part = |part: &AffectedParts<'_>| -> Vec<Name> {
+            let of_pools = part.touched.pools.iter().flat_map(|pool| part.names_of(pool)).cloned();
+            of_pools.chain(part.touched.names.iter().cloned()).collect()
+        };
+        let wanted: Option<Vec<Name>> = affected.map(of_part);
+        let steered: Vec<&SteeredName> = match &wanted {
+            None => names.values().collect(),
+            Some(wanted) => wanted.iter().filter_map(|name| names.get(name)).collect(),
+        };
+        for steered in steered {
+            by_pool.entry(&steered.pool).or_default().insert(&steered.name);
+        }
+        let pools: Vec<PoolName> = match affected {
+            None => desired.pools.keys().cloned().collect(),
+            Some(part) => part.touched.pools.iter().cloned().collect(),
+        };
+        let of_pool = |pool: &PoolName| by_pool.get(pool).into_iter().flatten().copied().collect();
+        weigh_members(Arc::make_mut(desired), found, pools, of_pool);
     }
 
     fn names_not_in_files(

@@ -154,7 +154,8 @@ pub fn with_objects(
     snapshot: Snapshot,
     now: Timestamp,
 ) -> (Configured, Snapshot) {
-    if reader.declared.load().is_empty() && reader.kept.load().is_empty() && reader.hosts.borrow().is_empty() {
+    let has_read = !reader.hosts.borrow().is_empty() || !reader.found.borrow().is_empty();
+    if reader.declared.load().is_empty() && reader.kept.load().is_empty() && !has_read {
         return (configured, snapshot);
     }
     let previous = Previous::new(Arc::new(configured), Arc::new(snapshot));

@@ -11,13 +11,14 @@ use std::{
 use arc_swap::ArcSwap;
 use fairway_config::{Attempt, Environment, PreviousLoad, Settings, Source, watch::Fingerprint};
 use fairway_model::{Diagnostic, FileLocation, HostAddresses, Override, Timestamp};
+use fairway_sources::Found;
 use fairway_store::SavedOverride;
 use fairway_zones::{ServerCookieKey, give_back_memory};
 use tokio::sync::{oneshot, watch};
 
 use super::{
     compile::{Job, Stop},
-    configured::{Compiled, Configured, Files, Previous},
+    configured::{Compiled, Configured, Files, LookedUp, Previous},
     declared::Declared,
     reloads::ReloadScope,
     removals,
@@ -56,6 +57,8 @@ pub struct Reader {
     pub kept: Arc<ArcSwap<Vec<SavedOverride>>>,
     /// The addresses that host names of clusters were resolved to.
     pub hosts: watch::Receiver<HostAddresses>,
+    /// What Kubernetes clusters have.
+    pub found: watch::Receiver<Found>,
     /// The key of cookies, if the files list none.
     pub cookie_key: ServerCookieKey,
     /// Returns the folders that settings need to write and that this process may not write.
@@ -73,6 +76,7 @@ impl Reader {
             declared: Arc::default(),
             kept: Arc::default(),
             hosts: watch::channel(HostAddresses::new()).1,
+            found: watch::channel(Found::new()).1,
             cookie_key: ServerCookieKey::default(),
             unwritable: Arc::new(|_| Vec::new()),
             lower_priority: || Box::new(()),
@@ -182,8 +186,9 @@ impl Reader {
         let (objects, owner) = (self.declared.load_full(), describe(&self.source));
         let before = previous.map(|previous| &previous.configured.load_off[..]);
         let load_off = load_off((files, &objects, &self.kept.load()), before.unwrap_or_default(), now);
-        let (load_off, hosts, cookie_key) = (&load_off, &self.hosts.borrow().clone(), &self.cookie_key);
-        Job { previous, files, objects: &objects, load_off, hosts, cookie_key, owner: &owner, now, is_brief }.run()
+        let looked_up = LookedUp { hosts: self.hosts.borrow().clone(), found: self.found.borrow().clone() };
+        let (load_off, looked_up, cookie_key) = (&load_off, &looked_up, &self.cookie_key);
+        Job { previous, files, objects: &objects, load_off, looked_up, cookie_key, owner: &owner, now, is_brief }.run()
     }
 
     /// Runs work on a separate thread of low priority. Returns `None` if the thread cannot be started.

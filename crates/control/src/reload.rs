@@ -26,10 +26,10 @@ use super::{
     reload_queue::ReloadRequests,
     reloads::{ReloadOutcome, ReloadScope, Trigger},
     removals,
-    runtime::{Reload, statuses_after},
+    runtime::Reload,
     served::Published,
     shared_overrides,
-    start::{fence_rules, follow_hosts},
+    start::{fence_rules, follow},
 };
 
 impl Actor {
@@ -178,13 +178,13 @@ impl Actor {
         let reload = Reload {
             previous: Some(&previous),
             desired: &configured.merged.desired,
-            statuses: statuses_after(&previous, &snapshot, &configured.uses),
+            statuses: self.departed.statuses_after(&previous, &snapshot, &configured.uses, now.monotonic),
             snapshot,
             overrides: denied.restrict(overrides.actions(&configured.uses)),
         };
         let serving = self.inputs.reload(reload, now);
         let (feeds, revision) = (ClusterLoadSettings::all(&configured.merged.desired), configured.objects.revision);
-        follow_hosts(&self.shared.probes.hosts, &configured);
+        follow(&self.shared.probes.hosts, &self.shared.probes.sources, &configured);
         let (id, generation) = (serving.snapshot.id(), previous.published.generation + 1);
         // Health transitions during the reload wait in the channel. They name their target, so its new index is found.
         let published = Published {
@@ -220,9 +220,10 @@ impl Actor {
 fn log_outcome(scope: ReloadScope, outcome: &ReloadOutcome) {
     let (trigger, generation) = (<&str>::from(outcome.trigger), outcome.generation);
     let duration_ms = u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX);
-    if outcome.is_accepted() && outcome.trigger == Trigger::Hosts {
-        // Addresses of load balancers may change every few seconds, and each change has a line of its own.
-        tracing::debug!(generation, duration_ms, "addresses of host names applied");
+    if outcome.is_accepted() && matches!(outcome.trigger, Trigger::Hosts | Trigger::Kubernetes) {
+        // They may change every few seconds, and what matters has a line of its own.
+        let trigger = <&str>::from(outcome.trigger);
+        tracing::debug!(trigger, generation, duration_ms, "changes applied");
     } else if outcome.is_accepted() {
         let changes = outcome.changes.join("; ");
         tracing::info!(trigger, generation, duration_ms, changes, "configuration applied");

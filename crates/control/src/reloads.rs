@@ -32,6 +32,8 @@ pub enum Trigger {
     Override,
     /// Host names of clusters with other addresses.
     Hosts,
+    /// Kubernetes clusters with other names, addresses or endpoints.
+    Kubernetes,
     /// Leases of the webhook that expired or were renewed.
     Webhook,
 }

@@ -8,9 +8,13 @@
 //! ```
 //! Nothing here reads a clock, waits or does I/O: the result follows from the state, the event, the time and earlier events.
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use fairway_model::{Check, DesiredState, Health, HealthStatus, Monitor, OverrideAction, Timestamp};
+use fairway_model::{Check, DesiredState, Health, HealthStatus, Monitor, OverrideAction, Target, Timestamp};
 use fairway_zones::{RuntimeState, ServingState, Snapshot, TargetIndex};
 
 use super::{adaptive_ttl::AdaptiveTtls, balance::Balance, lifecycle::Moment, served::CurrentState, uses::TargetUses};
@@ -132,25 +136,58 @@ pub(crate) fn serving_state(
     ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
 }
 
-/// Returns the status of each target of a new snapshot, with these uses. Known targets keep theirs.
-pub(crate) fn statuses_after(previous: &CurrentState, snapshot: &Snapshot, uses: &TargetUses) -> Vec<HealthStatus> {
-    let before = &previous.published.configured.uses;
-    let status = |target| previous.runtime.health(target).status();
-    let targets = (0..).map(TargetIndex).zip(snapshot.targets());
-    let statuses = targets.map(|(index, target)| match before.number_of(target) {
-        Some(known) => status(known),
-        None => status_of_new(&target.monitor, previous_targets(before, uses, index).map(status)),
-    });
-    statuses.collect()
+/// Health of targets that left, for an hour: load balancers rotate their addresses, and services lose their endpoints for a while.
+#[derive(Debug, Default)]
+pub(crate) struct DepartedTargets(HashMap<Target, (HealthStatus, Instant)>);
+
+impl DepartedTargets {
+    /// Returns the status of each target of a new snapshot, with these uses. Known targets keep theirs.
+    pub(crate) fn statuses_after(
+        &mut self,
+        previous: &CurrentState,
+        snapshot: &Snapshot,
+        uses: &TargetUses,
+        now: Instant,
+    ) -> Vec<HealthStatus> {
+        let before = &previous.published.configured.uses;
+        let status = |target| previous.runtime.health(target).status();
+        self.0.retain(|_, (_, left)| now.saturating_duration_since(*left) < DEPARTED_KEPT);
+        let is_same = Arc::ptr_eq(previous.snapshot.target_indexes(), snapshot.target_indexes());
+        let before_all = if is_same { &[][..] } else { previous.snapshot.targets() };
+        for (index, target) in (0..).map(TargetIndex).zip(before_all) {
+            let is_evaluated = status(index) != HealthStatus::Pending && target.monitor.check != Check::Never;
+            if is_evaluated && self.0.len() < DEPARTED_MAX && uses.number_of(target).is_none() {
+                self.0.insert(target.clone(), (status(index), now));
+            }
+        }
+        let targets = (0..).map(TargetIndex).zip(snapshot.targets());
+        let statuses = targets.map(|(index, target)| match before.number_of(target) {
+            Some(known) => status(known),
+            None => {
+                let departed = self.0.remove(target).map(|(status, _)| status);
+                let of_others = previous_targets(before, uses, index)
+                    .filter(|other| previous.snapshot.targets()[other.0 as usize].monitor.check != Check::Never);
+                status_of_new(&target.monitor, departed.into_iter().chain(of_others.map(status)))
+            }
+        });
+        statuses.collect()
+    }
 }
+
+/// Time for which the health of a target that left is kept.
+const DEPARTED_KEPT: Duration = Duration::from_secs(3_600);
+/// Maximum number of such targets.
+const DEPARTED_MAX: usize = 65_536;
 
 /// Returns the status of a target that was never evaluated. `previous` are the statuses of the targets that it replaces, if any.
 ///
 /// A changed monitor must not change answers before its first result: otherwise all members of a pool would be pending at once, and those
 /// that are down would be answered. The evidence of the previous monitor is kept as what it is: stale.
 pub(crate) fn status_of_new(monitor: &Monitor, mut previous: impl Iterator<Item = HealthStatus>) -> HealthStatus {
-    if matches!(monitor.check, Check::Always) {
-        return HealthStatus::Up;
+    match monitor.check {
+        Check::Always => return HealthStatus::Up,
+        Check::Never => return HealthStatus::Down,
+        _ => {}
     }
     match previous.find(|status| *status != HealthStatus::Pending) {
         Some(HealthStatus::Up | HealthStatus::Unknown) => HealthStatus::Unknown,

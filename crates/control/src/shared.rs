@@ -10,6 +10,7 @@ use fairway_health::{Checker, Fence, HealthTransition, load::LoadReader};
 use fairway_hosts::Hosts;
 use fairway_model::{ClusterName, HealthStatus, PoolName, SharedSet};
 use fairway_providers::{publish::Publisher, webhook_server::Calls};
+use fairway_sources::Sources;
 use fairway_steering::balancer::Plan;
 use fairway_store::LeaderStatus;
 use fairway_telemetry::traces::Traces;
@@ -44,7 +45,7 @@ pub struct Shared {
     pub traces: Traces,
 }
 
-/// Probes of targets, readers of the load of clusters, and look-ups of their host names.
+/// Probes of targets, readers of the load of clusters and of their Kubernetes APIs, and look-ups of their host names.
 pub struct Probes {
     /// Health checker.
     pub checker: Checker,
@@ -52,6 +53,8 @@ pub struct Probes {
     pub loads: LoadReader,
     /// Addresses of host names of clusters.
     pub hosts: Hosts,
+    /// Kubernetes clusters that are read.
+    pub sources: Sources,
     /// Decides which connections both may open.
     pub fence: Arc<Fence>,
     /// Health transitions, once the answers follow them. A receiver that is 1,024 transitions behind loses the oldest.
@@ -59,8 +62,9 @@ pub struct Probes {
 }
 
 impl Probes {
-    pub(crate) fn new(checker: Checker, loads: LoadReader, hosts: Hosts, fence: Arc<Fence>) -> Self {
-        Self { checker, loads, hosts, fence, transitions: broadcast::channel(TRANSITIONS_KEPT).0 }
+    pub(crate) fn new(checker: Checker, loads: LoadReader, read: (Hosts, Sources), fence: Arc<Fence>) -> Self {
+        let (hosts, sources) = read;
+        Self { checker, loads, hosts, sources, fence, transitions: broadcast::channel(TRANSITIONS_KEPT).0 }
     }
 }
 

@@ -10,6 +10,7 @@ use fairway_health::{
 };
 use fairway_hosts::Hosts;
 use fairway_model::{HealthStatus, Target, Timestamp};
+use fairway_sources::Sources;
 use fairway_store::{DataFolder, SavedOverride, SavedState, SavedTarget};
 use fairway_telemetry::{logs::Logs, traces::Traces};
 use fairway_zones::Snapshot;
@@ -29,7 +30,7 @@ use super::{
     reader::{Reader, describe},
     reload_queue::ReloadQueue,
     removals,
-    runtime::{Reload, RuntimeInputs, status_of_new},
+    runtime::{DepartedTargets, Reload, RuntimeInputs, status_of_new},
     served::{DeferredDrops, Published, Served},
     shared::{BalanceStatus, Counts, Declarations, Probes, QueryCounters, Shared},
     state_writer::StateWriter,
@@ -52,6 +53,8 @@ pub struct Parts {
     pub listeners: Vec<SocketAddr>,
     /// Addresses of host names of clusters, which the reader uses.
     pub hosts: Hosts,
+    /// Kubernetes clusters, which the reader uses.
+    pub sources: Sources,
 }
 
 impl Parts {
@@ -66,7 +69,7 @@ impl Parts {
         let zones = removals::sizes(&configured.files.desired, &snapshot);
         removals::log_shrunk(past.zones.as_ref(), &zones);
         let StartedProbes { probes, transitions, statuses, over_limit } =
-            start_probes(&configured, &snapshot, (self.listeners, self.hosts), past.health).await;
+            start_probes(&configured, &snapshot, (self.listeners, self.hosts, self.sources), past.health).await;
         let now = Moment { monotonic: std::time::Instant::now(), wall: (self.clock)() };
         let overrides = first_overrides(&configured, past.overrides, now.wall);
         let denied = DeniedTargets::new(&probes.fence.rules(), &snapshot, &configured.uses, &HashMap::new());
@@ -108,6 +111,7 @@ impl Parts {
             denied: HashMap::new(),
             over_limit,
             answers: AnswerCounts::default(),
+            departed: DepartedTargets::default(),
             drains: DrainWatch::default(),
             writer: StateWriter::new(self.folder, zones),
             deferred: DeferredDrops::default(),
@@ -131,10 +135,10 @@ struct StartedProbes {
 async fn start_probes(
     configured: &Configured,
     snapshot: &Snapshot,
-    (listeners, hosts): (Vec<SocketAddr>, Hosts),
+    (listeners, hosts, sources): (Vec<SocketAddr>, Hosts, Sources),
     saved: Vec<SavedTarget>,
 ) -> StartedProbes {
-    follow_hosts(&hosts, configured);
+    follow(&hosts, &sources, configured);
     let fence = Arc::new(Fence::new(fence_rules(configured)));
     fence.set_listeners(listeners);
     let loads = LoadReader::start(Arc::clone(&fence));
@@ -152,13 +156,15 @@ async fn start_probes(
         Some(status) => *status,
     };
     let statuses = snapshot.targets().iter().map(status).collect();
-    StartedProbes { probes: Probes::new(checker, loads, hosts, fence), transitions, statuses, over_limit }
+    StartedProbes { probes: Probes::new(checker, loads, (hosts, sources), fence), transitions, statuses, over_limit }
 }
 
-/// Looks up the host names of all clusters from now on.
-pub(crate) fn follow_hosts(hosts: &Hosts, configured: &Configured) {
+/// Looks up the host names of all clusters, and reads those that have a Kubernetes API, from now on.
+pub(crate) fn follow(hosts: &Hosts, sources: &Sources, configured: &Configured) {
     let (clusters, of_files) = (&configured.merged.desired.clusters, &configured.files.desired.clusters);
     hosts.follow_clusters(clusters.values(), |name| of_files.contains_key(name), &configured.settings.resolvers);
+    // Only files name credentials of this server.
+    sources.follow(of_files, configured.files.desired.zones.keys());
 }
 
 /// Returns the rules for connections of probes and load readers. What the files declare is exempt.

@@ -23,6 +23,8 @@ pub(crate) struct StateWriter {
     pub(crate) is_health_due: bool,
     /// True if addresses of host names changed since they were last written.
     pub(crate) is_hosts_due: bool,
+    /// True if what was found in Kubernetes clusters changed since it was last written.
+    pub(crate) is_found_due: bool,
     /// State of balancing that was not written yet.
     pub(crate) balance: Option<SavedBalance>,
     /// Numbers of records of each zone that were not written yet.
@@ -55,6 +57,7 @@ impl StateWriter {
                     self.paused_until = Some(Instant::now() + took * PAUSE_FACTOR);
                     self.is_health_due |= result.is_err();
                     self.is_hosts_due |= result.is_err();
+                    self.is_found_due |= result.is_err();
                     self.note(shared, &result);
                 }
                 // The write was lost with its thread.
@@ -65,10 +68,15 @@ impl StateWriter {
             return;
         }
         let is_paused = self.paused_until.is_some_and(|until| Instant::now() < until);
-        let is_due = self.is_health_due || self.is_hosts_due || self.balance.is_some() || self.zones.is_some();
+        let is_due = self.is_health_due
+            || self.is_hosts_due
+            || self.is_found_due
+            || self.balance.is_some()
+            || self.zones.is_some();
         let Some(folder) = self.folder.clone().filter(|_| is_due && !is_paused) else { return };
         let is_health_due = std::mem::take(&mut self.is_health_due);
         let hosts = std::mem::take(&mut self.is_hosts_due).then(|| shared.probes.hosts.saved());
+        let is_found_due = std::mem::take(&mut self.is_found_due);
         let (balance, zones) = (self.balance.take(), self.zones.take());
         let shared = Arc::clone(shared);
         // If the control task has ended, it has written a newer state itself.
@@ -76,7 +84,9 @@ impl StateWriter {
             let states = if is_health_due { Some(shared.probes.checker.states().await) } else { None };
             let begun = Instant::now();
             let result = on_disk(move || {
-                let result = write(&folder, states.as_deref(), balance.as_ref(), zones.as_ref(), hosts.as_deref());
+                let found = is_found_due.then(|| shared.probes.sources.saved());
+                let (hosts, found) = (hosts.as_deref(), found.as_deref());
+                let result = write(&folder, states.as_deref(), balance.as_ref(), zones.as_ref(), (hosts, found));
                 // The text of many targets takes more memory than their states.
                 if states.is_some_and(|states| states.len() > MANY_TARGETS) {
                     give_back_memory();
@@ -100,8 +110,9 @@ impl StateWriter {
             let _ = running.await;
         }
         let Some(folder) = self.folder.clone() else { return };
-        let (zones, hosts) = (self.zones.take(), shared.probes.hosts.saved());
-        let write = move || write(&folder, Some(&states), balance.as_ref(), zones.as_ref(), Some(&hosts));
+        let (zones, hosts, found) = (self.zones.take(), shared.probes.hosts.saved(), shared.probes.sources.saved());
+        let write =
+            move || write(&folder, Some(&states), balance.as_ref(), zones.as_ref(), (Some(&hosts), Some(&found)));
         let result = on_disk(write).await;
         self.note(shared, &result);
     }
@@ -138,13 +149,14 @@ fn write(
     states: Option<&[TargetState]>,
     balance: Option<&SavedBalance>,
     zones: Option<&ZoneSizes>,
-    hosts: Option<&[SavedHost]>,
+    (hosts, found): (Option<&[SavedHost]>, Option<&[u8]>),
 ) -> io::Result<()> {
     let states = states.map_or(Ok(()), |states| folder.write_health(states));
     let balance = balance.map_or(Ok(()), |kept| folder.write_balance(kept));
     let zones = zones.map_or(Ok(()), |zones| folder.write_zones(zones));
     let hosts = hosts.map_or(Ok(()), |hosts| folder.write_hosts(hosts));
-    states.and(balance).and(zones).and(hosts)
+    let found = found.map_or(Ok(()), |found| folder.write_found(found));
+    states.and(balance).and(zones).and(hosts).and(found)
 }
 
 /// Runs work that may block on the disk.

@@ -1,8 +1,8 @@
 //! An edge cluster: where traffic can be sent.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, path::PathBuf, sync::Arc};
 
-use crate::{Bias, ClusterName, Coordinates, Name, ProbeAddress, SharedMap};
+use crate::{Bias, ClusterName, Coordinates, MonitorName, Name, ProbeAddress, SharedMap};
 
 /// One edge cluster: the ingress addresses clients are sent to, its location and its capacity.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +23,39 @@ pub struct Cluster {
     pub capacity: Option<u64>,
     /// Services it runs, by the names that inbound intents use; `*` means all.
     pub services: Vec<String>,
+    /// Monitor of its addresses in pools that name none.
+    pub monitor: Option<MonitorName>,
+    /// Monitor of its addresses if nobody names one: that of its gateway, as it was found.
+    pub fallback_monitor: Option<MonitorName>,
+    /// Its Kubernetes API, which is read for names, addresses and ready endpoints; `None`: it is not read.
+    pub kubernetes: Option<Arc<KubernetesApi>>,
+}
+
+/// The Kubernetes API of a cluster: the place of its credentials, and what is its ingress gateway.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct KubernetesApi {
+    /// The kubeconfig; `None`: that of the environment (`KUBECONFIG`, else `.kube/config` of the user).
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig; `None`: its current one.
+    pub context: Option<String>,
+    /// True if the server runs in this cluster and uses the credentials of its Pod. There is no kubeconfig then.
+    pub in_cluster: bool,
+    /// The Secret with the kubeconfig of the cluster; the API that the other fields lead to has it.
+    pub secret: Option<SecretKey>,
+    /// The ingress gateway, as `NAMESPACE/NAME` of a Service or a Gateway. Its addresses are those of the cluster, if none are declared.
+    /// `None`: the Service with the label `istio: ingressgateway`, else the only gateway.
+    pub gateway: Option<(String, String)>,
+}
+
+/// One key of a Secret.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SecretKey {
+    /// Namespace of the Secret.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The key; default `kubeconfig`.
+    pub key: String,
 }
 
 /// A host name that stands for addresses of a cluster, as the load balancers of some clouds have.
@@ -43,7 +76,18 @@ impl Cluster {
 
     /// Returns a cluster with these addresses, and nothing else known of it.
     pub const fn new(name: ClusterName, addresses: Vec<IpAddr>) -> Self {
-        Self { name, addresses, hosts: vec![], dns_name: None, location: None, capacity: None, services: vec![] }
+        Self {
+            name,
+            addresses,
+            hosts: vec![],
+            dns_name: None,
+            location: None,
+            capacity: None,
+            services: vec![],
+            monitor: None,
+            fallback_monitor: None,
+            kubernetes: None,
+        }
     }
 
     /// Returns the destination of probes of one of its addresses. A host name goes with its addresses, as Host header and server name.

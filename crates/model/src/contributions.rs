@@ -59,6 +59,8 @@ pub struct ContributedSpec {
     pub ttl: Option<Ttl>,
     /// Number of clusters in an answer, 1 to 8.
     pub answers: Option<u8>,
+    /// True if weights are multiplied by numbers of ready endpoints.
+    pub weight_by_pods: Option<bool>,
 }
 
 /// Handling of several owners that contribute to a name without set identifiers.
@@ -316,6 +318,7 @@ impl Merging<'_> {
         }
         self.pool.policy = policy.and_then(|first| first.spec.policy.clone()).unwrap_or(Policy::WEIGHTED);
         self.pool.answers = answers.and_then(|first| first.spec.answers).unwrap_or(self.pool.answers);
+        self.pool.weight_by_pods = kept.iter().any(|contribution| contribution.spec.weight_by_pods == Some(true));
         self.pool.ttl = kept.iter().filter_map(|contribution| contribution.spec.ttl).min().unwrap_or(self.pool.ttl);
     }
 

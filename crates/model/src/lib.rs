@@ -48,7 +48,7 @@ mod units;
 pub use adaptive_ttl::{AdaptiveTtl, Risk, TtlBounds};
 pub use changes::{Changes, ProviderRecordSet, RecordSetKey, Update};
 pub use client_location::{ClientLocation, Continent, Coordinates, Country, EarthPoint, LocationError, Subdivision};
-pub use cluster::{Cluster, ClusterHost, ClusterLocation, HostAddresses};
+pub use cluster::{Cluster, ClusterHost, ClusterLocation, HostAddresses, KubernetesApi, SecretKey};
 pub use contributions::{
     AnonymousCluster, ContributedName, ContributedSpec, ContributionProblem, DeclaredClusters, DeclaredObjects,
     MergedName, MergedNames, NameContribution, SharedNamePolicy, WeightOrigin, merge_name,

@@ -53,6 +53,8 @@ impl Default for Monitor {
 pub enum Check {
     /// Always passes: no probe is sent.
     Always,
+    /// Always fails: no probe is sent. It is the check of a member whose cluster has nothing that could answer.
+    Never,
     /// A call of grpc.health.v1 `Check`, which must return SERVING.
     Grpc(GrpcCheck),
     /// An HTTP/1.1 request, plain or over TLS.
@@ -68,7 +70,7 @@ impl Check {
     /// Returns the port a probe goes to, if the check has one.
     pub const fn port(&self) -> Option<u16> {
         match self {
-            Self::Always => None,
+            Self::Always | Self::Never => None,
             Self::Grpc(grpc) => Some(grpc.port),
             Self::Http(http) => Some(http.port),
             Self::Tcp { port } => Some(*port),
@@ -78,7 +80,7 @@ impl Check {
     /// True if a probe sends what may be a secret: headers, or a signature with the key of a client certificate.
     pub fn sends_secrets(&self) -> bool {
         let (has_headers, tls) = match self {
-            Self::Always | Self::Tcp { .. } => (false, None),
+            Self::Always | Self::Never | Self::Tcp { .. } => (false, None),
             Self::Grpc(grpc) => (false, grpc.tls.as_ref()),
             Self::Http(http) => (!http.headers.is_empty(), http.tls.as_ref()),
         };

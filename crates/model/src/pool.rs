@@ -37,6 +37,10 @@ pub struct Pool {
     pub location: LocationRules,
     /// Monitor of members without their own.
     pub monitor: Option<MonitorName>,
+    /// Monitor of members for which nobody names one: that of the service, as its intent describes it.
+    pub fallback_monitor: Option<MonitorName>,
+    /// True if weights are multiplied by the numbers of ready endpoints that Kubernetes has in each cluster; default false.
+    pub weight_by_pods: bool,
     /// Handling of members from elsewhere. `None`: they are added unless there are access rules.
     pub contributions: Option<Contributions>,
     /// The members, in declared order; at most [`Pool::MEMBERS_MAX`].
@@ -83,6 +87,8 @@ impl Pool {
             min_healthy: Permille::default(),
             location: LocationRules::default(),
             monitor: None,
+            fallback_monitor: None,
+            weight_by_pods: false,
             contributions: None,
             members: Vec::new(),
         }

@@ -120,6 +120,7 @@ impl DataFolder {
             balance: self.read(BALANCE, balance::decode),
             zones: self.read(NAMES, names::decode),
             hosts: self.read(HOSTS, hosts::decode).unwrap_or_default(),
+            found: self.read(FOUND, whole),
         }
     }
 
@@ -151,6 +152,11 @@ impl DataFolder {
     /// Writes the addresses of host names of clusters.
     pub fn write_hosts(&self, hosts: &[SavedHost]) -> io::Result<()> {
         self.write(HOSTS, &hosts::encode(hosts, Timestamp::from(SystemTime::now())))
+    }
+
+    /// Writes what was found in Kubernetes clusters.
+    pub fn write_found(&self, found: &[u8]) -> io::Result<()> {
+        self.write(FOUND, found)
     }
 
     fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
@@ -208,6 +214,8 @@ pub struct SavedState {
     pub zones: Option<ZoneSizes>,
     /// Addresses of host names of clusters.
     pub hosts: Vec<SavedHost>,
+    /// What was found in Kubernetes clusters, as the crate `sources` writes it; `None` if nothing was kept.
+    pub found: Option<Vec<u8>>,
 }
 
 impl SavedState {
@@ -220,8 +228,14 @@ impl SavedState {
             balance: read(&folder.join(BALANCE), balance::decode).ok().flatten(),
             zones: read(&folder.join(NAMES), names::decode).ok().flatten(),
             hosts: read(&folder.join(HOSTS), hosts::decode).ok().flatten().unwrap_or_default(),
+            found: read(&folder.join(FOUND), whole).ok().flatten(),
         }
     }
+}
+
+/// Returns a file as it is: another crate parses it.
+fn whole(text: &[u8]) -> Result<Vec<u8>, FileError> {
+    Ok(text.to_vec())
 }
 
 /// Reads a state file; `None` if there is none.
@@ -285,6 +299,7 @@ const LOCK: &str = "lock";
 const BALANCE: &str = "balance.json";
 const NAMES: &str = "names.json";
 const HOSTS: &str = "hosts.json";
+const FOUND: &str = "kubernetes.json";
 const HEALTH: &str = "health.json";
 const OVERRIDES: &str = "overrides.json";
 /// Maximum bytes of a state file. 10,000 targets with full history and long causes take less than 40 MB.

@@ -6,6 +6,7 @@
 //!                   ├─ overrides.json  overrides of operators: written before they are acknowledged
 //!                   ├─ names.json      numbers of records of each zone: written after reloads of the files
 //!                   ├─ hosts.json      addresses of host names of clusters: written after they changed
+//!                   ├─ kubernetes.json what was found in Kubernetes clusters: written after it changed
 //!                   ├─ latency-*.csv   pushed latency tables, in the format that `config` reads
 //!                   ├─ objects.redb    objects that were declared over the API, with their history (`objects`)
 //!                   ├─ balance.json    shares and demands: written every few reports and at the stop

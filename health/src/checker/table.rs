@@ -290,7 +290,7 @@ impl TargetTable {
     /// Stretches the periods of targets at addresses with too many of them.
     fn stretch_periods(&mut self) {
         let mut rates: HashMap<Host, f64> = HashMap::new();
-        let probed = |slot: &&CheckedTarget| !slot.prepared.is_always();
+        let probed = |slot: &&CheckedTarget| slot.prepared.fixed().is_none();
         for slot in self.order.iter().filter_map(|key| self.targets.get(key).map(|slot| &**slot)).filter(probed) {
             *rates.entry(Host::of(&slot.target().address)).or_default() += slot.monitor().period.as_secs_f64().recip();
         }

@@ -176,7 +176,7 @@ impl<P: Probe> CheckerTask<P> {
         for key in &added {
             let Some(slot) = self.table.targets.get(key) else { continue };
             let period = slot.period();
-            let over = match (slot.prepared.is_always(), slot.settled) {
+            let over = match (slot.prepared.fixed().is_some(), slot.settled) {
                 (true, _) => Duration::ZERO,
                 (false, true) => period,
                 (false, false) => schedule::first_spread(added.len(), period),
@@ -200,15 +200,8 @@ impl<P: Probe> CheckerTask<P> {
             let Some(slot) = self.table.targets.get(&key) else { continue };
             if let Some(next) = schedule::missed(due, now, slot.period()) {
                 self.schedule.at(key, next);
-            } else if slot.prepared.is_always() {
-                let report = ProbeReport {
-                    due,
-                    started: now,
-                    ended: now,
-                    stalled_for: Duration::ZERO,
-                    result: ProbeResult::Pass,
-                };
-                self.finish(key, report);
+            } else if let Some(result) = slot.prepared.fixed() {
+                self.finish(key, ProbeReport { due, started: now, ended: now, stalled_for: Duration::ZERO, result });
             } else {
                 self.sockets.queue(slot.lane(), due, key);
             }
@@ -262,7 +255,7 @@ impl<P: Probe> CheckerTask<P> {
         }
         let was_denied = !std::mem::replace(&mut slot.is_allowed, true);
         let outcome = observe_report(slot, key, &mut self.reach, report);
-        if !slot.prepared.is_always() {
+        if slot.prepared.fixed().is_none() {
             self.totals.note(&outcome, ended - started);
         }
         let before = slot.evaluator.status();

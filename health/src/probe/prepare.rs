@@ -14,6 +14,7 @@ use rustls::pki_types::ServerName;
 use tokio::sync::Semaphore;
 
 use super::{
+    ProbeResult,
     endpoint::{Phase, ProbeEndpoint, READ_MAX},
     failure::Failure,
     grpc::GrpcProbe,
@@ -75,9 +76,15 @@ impl PreparedMonitor {
         self.check.is_ok()
     }
 
-    /// Returns true if the check always passes, without a probe.
-    pub(crate) const fn is_always(&self) -> bool {
-        matches!(self.check, Ok(PreparedCheck::Always))
+    /// Returns the result of a check that needs no probe.
+    pub(crate) fn fixed(&self) -> Option<ProbeResult> {
+        match self.check {
+            Ok(PreparedCheck::Always) => Some(ProbeResult::Pass),
+            Ok(PreparedCheck::Never) => {
+                Some(ProbeResult::Fail { cause: Cause::new("no ready endpoint"), reached: true })
+            }
+            _ => None,
+        }
     }
 }
 
@@ -88,13 +95,13 @@ pub(super) async fn run(
     phase: &mut Phase,
 ) -> Result<(), Failure> {
     let check = monitor.check.as_ref().map_err(|error| Failure::ProbeHost(Cause(error.to_string())))?;
-    if matches!(check, PreparedCheck::Always) {
+    if matches!(check, PreparedCheck::Always | PreparedCheck::Never) {
         return Ok(());
     }
     let stream = stream::connect(endpoint.address, READ_MAX).await?;
     *phase = Phase::Tls;
     match check {
-        PreparedCheck::Always | PreparedCheck::Tcp => Ok(()),
+        PreparedCheck::Always | PreparedCheck::Never | PreparedCheck::Tcp => Ok(()),
         PreparedCheck::Http(probe, None) => probe.run(stream, endpoint, phase).await,
         // Boxed, so that the thousands of probes without TLS do not reserve memory for these futures.
         PreparedCheck::Http(probe, Some(tls)) => {
@@ -113,6 +120,7 @@ pub(super) async fn run(
 #[derive(Debug)]
 enum PreparedCheck {
     Always,
+    Never,
     Tcp,
     Http(Box<HttpProbe>, Option<Tls>),
     Grpc(GrpcProbe, Option<Tls>),
@@ -122,6 +130,7 @@ impl PreparedCheck {
     fn new(check: &Check, configs: &mut TlsConfigs) -> Result<Self, MonitorError> {
         match check {
             Check::Always => Ok(Self::Always),
+            Check::Never => Ok(Self::Never),
             Check::Tcp { .. } => Ok(Self::Tcp),
             Check::Http(check) => {
                 let (probe, tls) = prepare_http(check, configs)?;

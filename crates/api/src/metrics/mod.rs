@@ -18,6 +18,7 @@
 mod balance;
 mod health;
 mod hosts;
+mod kubernetes;
 mod load;
 mod publishing;
 mod traces;
@@ -79,6 +80,7 @@ impl Metrics {
             health::write(&mut sheet, view, published, &states, &observer);
             load::write(&mut sheet, &loads, &load_totals);
             hosts::write(&mut sheet, &shared.probes.hosts.known(), SystemTime::now().into());
+            kubernetes::write(&mut sheet, &shared.probes.sources.statuses(), SystemTime::now().into());
             balance::write(&mut sheet, &shared, view, published, &loads);
             publishing::write(&mut sheet, &shared);
             webhook::write(&mut sheet, &shared, published);

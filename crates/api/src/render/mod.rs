@@ -4,6 +4,7 @@
 
 mod contributions;
 mod intents;
+mod kubernetes;
 pub(crate) mod shares;
 mod state;
 

@@ -20,15 +20,18 @@ use fairway_control::{
 use fairway_health::{HistoryEntry, TargetState, load::ClusterLoad};
 use fairway_hosts::Host;
 use fairway_model::{
-    AdaptiveTtl, Cluster, ClusterHost, ClusterName, DesiredState, Health, HealthStatus, Member, Name, OverrideAction,
-    Permille, Pool, PoolName, SharedMap, Target, Timestamp, WeightOrigin,
+    AdaptiveTtl, Cluster, ClusterHost, ClusterName, ContributionProblem, DesiredState, Health, HealthStatus, Member,
+    Name, OverrideAction, Permille, Pool, PoolName, SharedMap, Target, Timestamp, WeightOrigin,
 };
+use fairway_sources::SourceStatus;
 use fairway_zones::{ServingState, TargetIndex};
 
 use crate::state::Operates;
 
 use super::{
-    cause, eligibility_word, load_state, member_eligibility, override_state, percent, pool_pin, reload_report,
+    cause, eligibility_word,
+    kubernetes::kubernetes_state,
+    load_state, member_eligibility, override_state, percent, pool_pin, reload_report,
     shares::{arrived, shares},
     texts, word,
 };
@@ -123,6 +126,15 @@ fn balance(shared: &Shared, serving: &ServingState) -> Option<BalanceState> {
     })
 }
 
+/// Returns the first warnings about what Kubernetes objects declare.
+fn kubernetes_warnings(published: &Published) -> Vec<ContributionProblem> {
+    let all = published.configured.merged.contributed.warnings();
+    all.filter(|warning| warning.owner.starts_with("kubernetes:")).take(WARNINGS_MAX).collect()
+}
+
+/// Maximum number of these warnings.
+const WARNINGS_MAX: usize = 1_000;
+
 /// The data that clusters, pools, zones and targets are rendered from.
 struct Renderer<'a> {
     operates: Operates,
@@ -133,6 +145,9 @@ struct Renderer<'a> {
     loads: HashMap<&'a ClusterName, &'a ClusterLoad>,
     drains: Arc<Drains>,
     hosts: SharedMap<Name, Arc<Host>>,
+    sources: BTreeMap<ClusterName, SourceStatus>,
+    /// Warnings about what Kubernetes objects declare.
+    warnings: Vec<ContributionProblem>,
     /// Answers of the last minute, by pool and cluster.
     answered: Arc<Answered>,
     /// Loads in the unit of the capacity.
@@ -169,6 +184,8 @@ impl<'a> Renderer<'a> {
             loads: loads.iter().map(|load| (&load.cluster, load)).collect(),
             drains: shared.balance.drains.load_full(),
             hosts: shared.probes.hosts.known(),
+            sources: shared.probes.sources.statuses(),
+            warnings: kubernetes_warnings(published),
             answered: shared.balance.answered.load_full(),
             arrived: arrived(desired, loads),
             names,
@@ -208,6 +225,10 @@ impl Renderer<'_> {
             name: name.to_string(),
             addresses: texts(&cluster.addresses),
             hosts: cluster.hosts.iter().map(|host| self.host(host)).collect(),
+            kubernetes: self.sources.get(name).map(|status| {
+                let owner = format!("kubernetes:{name}/");
+                kubernetes_state(status, self.warnings.iter().filter(move |warning| warning.owner.starts_with(&owner)))
+            }),
             dns_name: cluster.dns_name.as_ref().map(ToString::to_string),
             region: cluster.location.as_ref().and_then(|location| location.region.clone()),
             capacity: cluster.capacity,

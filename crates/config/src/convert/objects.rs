@@ -4,15 +4,17 @@ use std::{fmt::Arguments, net::IpAddr, sync::Arc, time::SystemTime};
 
 use fairway_model::{
     Bias, ClientPrefix, Cluster, ClusterHost, ClusterLoadSource, ClusterLocation, Coordinates, DesiredState,
-    DownAnswer, LoadBounds, Member, Name, OverrideKind, OverrideRule, PinnedPools, Pool, PoolName, PoolPattern,
-    SteeredName, Subject, Tier, Ttl, TtlBounds, Weight,
+    DownAnswer, KubernetesApi, LoadBounds, Member, Name, OverrideKind, OverrideRule, PinnedPools, Pool, PoolName,
+    PoolPattern, SteeredName, Subject, Tier, Ttl, TtlBounds, Weight,
 };
 
 use super::{Converter, locations, schedule};
 use crate::{
     OverrideSpec,
     bounds_wire::{As, Plain},
+    context::Input,
     v1,
+    v1_kubernetes::Kubernetes,
     values::{AddressOrHost, TextValue, show},
     values_wire::{Down, Fallback, FallbackTo, Fraction, Prefix, PrefixLength},
     words::LoadOverride,
@@ -25,7 +27,7 @@ pub(super) fn clusters(converter: &mut Converter<'_, '_>, list: Vec<v1::Cluster>
         let pointer = format_args!("/clusters/{index}");
         let name = wire.name.0;
         let (mut addresses, mut hosts) = (Vec::new(), Vec::new());
-        for (at, address) in wire.addresses.0.plain().into_iter().enumerate() {
+        for (at, address) in wire.addresses.plain().unwrap_or_default().plain().into_iter().enumerate() {
             match address {
                 AddressOrHost::Address(address) if address.is_unspecified() || address.is_multicast() => {
                     let what = format!("{address} is not an address that traffic can be sent to");
@@ -57,6 +59,7 @@ pub(super) fn clusters(converter: &mut Converter<'_, '_>, list: Vec<v1::Cluster>
             region: wire.region.plain(),
             bias: wire.bias.plain().and_then(Bias::new).unwrap_or_default(),
         });
+        let kubernetes = wire.kubernetes.map(|wire| Arc::new(kubernetes(converter, pointer, wire)));
         let cluster = Cluster {
             name: name.clone(),
             addresses,
@@ -65,8 +68,32 @@ pub(super) fn clusters(converter: &mut Converter<'_, '_>, list: Vec<v1::Cluster>
             location,
             capacity: wire.capacity.plain(),
             services: wire.services.map_or_else(|| vec!["*".to_owned()], |As(services)| services.plain()),
+            monitor: wire.monitor.plain(),
+            fallback_monitor: None,
+            kubernetes,
         };
         desired.clusters.insert(name, cluster);
+    }
+}
+
+/// Converts the Kubernetes API of a cluster. Its files are those of the operator, so no client of our API may name them.
+fn kubernetes(converter: &mut Converter<'_, '_>, cluster: Arguments<'_>, wire: Kubernetes) -> KubernetesApi {
+    let pointer = format_args!("{cluster}/kubernetes");
+    if converter.context.input == Input::ApiObject {
+        let what = "kubernetes leads to credentials of this server, so a cluster of the API cannot have it";
+        converter.error(pointer, what, "declare the cluster in the configuration file");
+    }
+    let in_cluster = wire.in_cluster.unwrap_or_default();
+    if in_cluster && (wire.kubeconfig.is_some() || wire.context.is_some()) {
+        let what = "inCluster uses the credentials of the Pod, and kubeconfig or context name others";
+        converter.error(pointer, what, "remove one of them");
+    }
+    KubernetesApi {
+        kubeconfig: wire.kubeconfig.map(|As(path)| converter.path(format_args!("{pointer}/kubeconfig"), &path)),
+        context: wire.context.plain(),
+        in_cluster,
+        secret: wire.secret_ref.map(Into::into),
+        gateway: wire.gateway.map(|As(gateway)| (gateway.namespace, gateway.name)),
     }
 }
 
@@ -110,6 +137,7 @@ pub(super) fn pool(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, mu
         min_healthy: wire.min_healthy.map(Fraction::permille).unwrap_or_default(),
         location,
         monitor: wire.monitor.plain(),
+        weight_by_pods: wire.weight_by.is_some(),
         contributions: wire.contributions.plain(),
         members,
         ..default

@@ -141,7 +141,7 @@ fn folder_is_joined_without_hidden_files() {
     let expected = [
         "conf/40.yaml:1:1: user is already in conf/10-process.yaml:2:1; write it in one file only",
         "conf/40.yaml:2:19: clusters[0].name: cluster eu1 is already declared in conf/20-eu.yml:1:12; rename or remove one of them",
-        "conf/40.yaml:2:49: clusters[1]: key addresses is missing; add addresses: a list",
+        "conf/40.yaml:2:49: cluster x has no address; give at least one ingress address, or kubernetes, whose gateway has one",
     ];
     assert_eq!(folder.load("conf").unwrap_err(), expected);
 }

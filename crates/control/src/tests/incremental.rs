@@ -13,12 +13,13 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use self::content::{content, differences};
-use super::*;
+use super::{kubernetes::edit_found, *};
 use crate::{
     adaptive_ttl::AdaptiveTtls,
-    configured::{Configured, Previous},
+    configured::{Configured, LookedUp, Previous},
     declared::{ClaimRules, Declared, Releases},
 };
+use fairway_sources::Found;
 use fairway_store::objects::{Author, Key, Kind, Object};
 
 /// Clusters, and a pool and names that objects declare too. The second zone has its own monitor.
@@ -33,6 +34,7 @@ clusters:
   - { name: c1, addresses: [192.0.2.2, \"2001:db8::2\"], dnsName: c1.in.gslb.example, capacity: 100 }
   - { name: c2, addresses: [192.0.2.3, lb2.elb.example], dnsName: c2.example.net, services: [shop], capacity: 100 }
   - { name: c3, addresses: [lb3.elb.example, lb2.elb.example], dnsName: c3.gslb.example, services: [mail] }
+  - { name: k0, kubernetes: {}, services: [] }
 pools: [ { name: p0, policy: failover, monitor: first, members: [ { cluster: c0 }, { cluster: c1 }, { cluster: c2 } ] } ]
 names: [ { name: n0.gslb.example, pool: p0 }, { name: n0.in.gslb.example, pool: p0 } ]
 records: [ { name: t0.gslb.example, sets: [ { type: TXT, data: [of-the-file] } ] } ]
@@ -128,7 +130,7 @@ async fn dry_run_result_is_applied_once_if_its_objects_are_committed_to_the_same
         snapshot: Arc::clone(&before.snapshot),
         dry_run: dry_runs.last(),
     };
-    let none = (&[][..], &HostAddresses::new());
+    let none = (&[][..], &LookedUp::default());
     assert!(held.take(&state(&before.configured), &declared(6, 9), none).is_none(), "the committed objects differ");
     let (_, other) = read(&scene);
     assert!(held.take(&state(&other.configured), &declared(5, 9), none).is_none(), "the configuration differs");
@@ -450,6 +452,8 @@ fn play(scene: &Scene, seed: u64, edit: impl Fn(&mut Declared, &mut SplitMix)) -
     let (mut reader, mut before) = read(scene);
     let (hosts, resolved) = watch::channel(HostAddresses::new());
     reader.hosts = resolved;
+    let (clusters, found) = watch::channel(Found::new());
+    reader.found = found;
     let mut of_hosts = SplitMix::new(!seed);
     let (mut declared, mut dice, mut ttls) = (Declared::default(), SplitMix::new(seed), AdaptiveTtls::default());
     let mut balanced = BalancedPools::default();
@@ -457,6 +461,7 @@ fn play(scene: &Scene, seed: u64, edit: impl Fn(&mut Declared, &mut SplitMix)) -
     for step in 0..30 {
         (0..dice.below(4)).for_each(|_| edit(&mut declared, &mut dice));
         (0..of_hosts.below(3)).for_each(|_| hosts.send_modify(|hosts| edit_host(hosts, &mut of_hosts)));
+        (0..of_hosts.below(3)).for_each(|_| clusters.send_modify(|found| edit_found(found, &mut of_hosts)));
         reader.declared.store(Arc::new(declared.clone()));
         let state = |previous, scope| reader.read_here(scope, previous, scene.now()).outcome.unwrap();
         let ours = state(Some(&before), ReloadScope::Objects);

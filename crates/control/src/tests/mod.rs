@@ -4,6 +4,7 @@ mod adaptive_ttl;
 mod dry_runs;
 mod handover;
 mod incremental;
+mod kubernetes;
 mod load_off;
 mod objects;
 mod overrides;
@@ -25,6 +26,7 @@ use std::{
 use fairway_config::{Environment, Source};
 use fairway_hosts::Hosts;
 use fairway_model::{Health, HealthStatus, Override, OverrideAction, OverrideKind, Target, Timestamp};
+use fairway_sources::Sources;
 use fairway_store::DataFolder;
 use fairway_telemetry::traces::Traces;
 use tokio::task::JoinHandle;
@@ -107,6 +109,7 @@ impl Scene {
             fingerprint: reading.fingerprint.unwrap_or_default(),
             listeners: vec![],
             hosts: Hosts::start(vec![]),
+            sources: Sources::start(None),
         };
         let (control, actor, _) = parts.start(configured, snapshot, past, Traces::default()).await;
         (control, actor)

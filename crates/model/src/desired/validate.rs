@@ -91,9 +91,11 @@ impl DesiredState {
     fn check_cluster(&self, cluster: &Cluster, found: &mut Vec<Violation>) {
         let Cluster { name, addresses, .. } = cluster;
         let subject = || Subject::Cluster(name.clone());
-        if addresses.is_empty() && cluster.hosts.is_empty() {
-            found.push(error(subject(), format!("cluster {name} has no address"), "give at least one ingress address"));
+        if addresses.is_empty() && cluster.hosts.is_empty() && cluster.kubernetes.is_none() {
+            let hint = "give at least one ingress address, or kubernetes, whose gateway has one";
+            found.push(error(subject(), format!("cluster {name} has no address"), hint));
         }
+        self.check_monitor(cluster.monitor.as_ref(), subject, found);
         let mut hosts = BTreeSet::new();
         for host in cluster.hosts.iter().filter(|host| !hosts.insert(&host.name)) {
             found.push(error(subject(), format!("cluster {name} lists host name {} twice", host.name), "keep one"));

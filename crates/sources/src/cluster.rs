@@ -1,0 +1,373 @@
+//! The task that reads one cluster: it connects, watches all kinds, and publishes what changed.
+//!
+//! What fails is not empty: the last good contribution stays while the API cannot be reached, and while a kind is not read yet.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use fairway_model::{ClusterName, KubernetesApi, Name, Timestamp};
+use kube::Client;
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+    time::{sleep, sleep_until},
+};
+
+use crate::{
+    connect::connect,
+    crd,
+    found::{FoundCluster, FoundName, FoundRow},
+    graph::{GatewaySummary, Graph},
+    objects::{Kind, ObjectKey, Targets},
+    rows::found_name,
+    status::{KindStatus, SourceStatus},
+    watch::{Message, WatchState, watch},
+};
+
+/// Where a cluster's task publishes.
+pub(crate) trait Publish: Send + Sync + 'static {
+    /// Publishes what was found in a cluster.
+    fn found(&self, cluster: &ClusterName, found: Arc<FoundCluster>);
+    /// Publishes the status of a cluster's source.
+    fn status(&self, cluster: &ClusterName, status: SourceStatus);
+}
+
+/// The task that reads one cluster.
+pub(crate) struct ClusterTask<P> {
+    name: ClusterName,
+    api: Arc<KubernetesApi>,
+    publisher: Arc<P>,
+    /// The zones of this server; other names are counted and left out.
+    zones: watch::Receiver<Arc<BTreeSet<Name>>>,
+    graph: Graph,
+    kinds: BTreeMap<Kind, WatchState>,
+    /// Kinds that were listed completely at least once.
+    listed: BTreeSet<Kind>,
+    found: FoundCluster,
+    /// Names that the last process found and that this one has not found yet.
+    saved: BTreeSet<Arc<str>>,
+    /// True if something was found that is not published yet.
+    is_changed: bool,
+    /// True if an object changed that may be a gateway.
+    is_gateway_due: bool,
+    /// Names outside of the zones.
+    outside: BTreeSet<Arc<str>>,
+    status: SourceStatus,
+    begun: Instant,
+}
+
+impl<P: Publish> ClusterTask<P> {
+    /// Returns the task of a cluster. `saved` is what the last process found there.
+    pub(crate) fn new(
+        name: ClusterName,
+        api: Arc<KubernetesApi>,
+        publisher: Arc<P>,
+        zones: watch::Receiver<Arc<BTreeSet<Name>>>,
+        saved: Option<Arc<FoundCluster>>,
+    ) -> Self {
+        let found = saved.map(|saved| FoundCluster::clone(&saved)).unwrap_or_default();
+        Self {
+            name,
+            api,
+            publisher,
+            zones,
+            graph: Graph::new(),
+            kinds: BTreeMap::new(),
+            listed: BTreeSet::new(),
+            saved: found.names.keys().cloned().collect(),
+            found,
+            is_changed: false,
+            is_gateway_due: true,
+            outside: BTreeSet::new(),
+            status: SourceStatus::default(),
+            begun: Instant::now(),
+        }
+    }
+
+    /// Reads the cluster until the task is aborted.
+    pub(crate) async fn run(mut self) {
+        let mut pause = PAUSE_MIN;
+        loop {
+            let why = match connect(&self.api).await {
+                Ok(client) => {
+                    let connected = Instant::now();
+                    let why = self.read(client).await;
+                    if connected.elapsed() > PAUSE_MAX {
+                        pause = PAUSE_MIN;
+                    }
+                    why
+                }
+                Err(error) => error.to_string(),
+            };
+            self.fail(&why);
+            sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// Watches all kinds. Returns why the credentials must be read again.
+    async fn read(&mut self, client: Client) -> String {
+        let (sender, mut messages) = mpsc::channel(MESSAGES_MAX);
+        // Aborted when it is dropped.
+        let mut watches = start_watches(&client, &sender);
+        drop(sender);
+        let mut batch = Vec::with_capacity(MESSAGES_MAX);
+        let mut published = Instant::now();
+        let mut is_due = false;
+        let mut ticks = tokio::time::interval(STATUS_EVERY);
+        loop {
+            let publication = published + PUBLISHED_EVERY;
+            tokio::select! {
+                count = messages.recv_many(&mut batch, MESSAGES_MAX) => {
+                    if count == 0 {
+                        return "all watches ended".to_owned();
+                    }
+                    for message in batch.drain(..) {
+                        if let Some(why) = self.take(message) {
+                            watches.abort_all();
+                            return why;
+                        }
+                    }
+                    is_due = true;
+                }
+                Ok(()) = self.zones.changed() => {
+                    self.look_again();
+                    is_due = true;
+                }
+                () = sleep_until(publication.into()), if is_due => {}
+                _ = ticks.tick() => {
+                    is_due |= self.status.read_at.is_none();
+                    self.publish_status();
+                }
+            }
+            if is_due && published.elapsed() >= PUBLISHED_EVERY {
+                self.publish();
+                (is_due, published) = (false, Instant::now());
+            }
+        }
+    }
+
+    /// Takes a message. Returns the reason if the credentials are no longer valid.
+    fn take(&mut self, message: Message) -> Option<String> {
+        match message {
+            Message::Changed(key, object) => {
+                self.is_gateway_due |= matches!(key.kind, Kind::Service | Kind::Gateway);
+                self.graph.apply(key, object.map(|object| *object));
+            }
+            Message::Listed(kind, keys) => {
+                self.graph.retain(kind, &keys);
+                self.is_gateway_due = true;
+                self.listed.insert(kind);
+            }
+            Message::State(kind, state) => {
+                let before = self.kinds.insert(kind, state.clone()).unwrap_or_default();
+                let cluster = &self.name;
+                match (&before, &state) {
+                    (WatchState::Denied(_), WatchState::Denied(_))
+                    | (WatchState::Failing(_), WatchState::Failing(_)) => {}
+                    (_, WatchState::Denied(why)) => tracing::warn!(%cluster, %kind, %why, "kind cannot be read"),
+                    (_, WatchState::Failing(why)) => {
+                        tracing::warn!(%cluster, %kind, %why, "watch fails; what was read stays")
+                    }
+                    (WatchState::Failing(_) | WatchState::Denied(_), _) => {
+                        tracing::info!(%cluster, %kind, "kind is read again")
+                    }
+                    _ => {}
+                }
+            }
+            Message::Unauthorized(why) => return Some(format!("the credentials are not valid: {why}")),
+        }
+        None
+    }
+
+    fn fail(&mut self, why: &str) {
+        if self.status.failure.as_deref() != Some(why) {
+            tracing::warn!(cluster = %self.name, why, "cluster cannot be read; what was read stays");
+        }
+        self.status.failure = Some(why.into());
+        self.publish_status();
+    }
+
+    /// Returns true if every kind was listed, or cannot be.
+    fn is_complete(&self) -> bool {
+        Kind::ALL.iter().all(|kind| {
+            let is_out = matches!(self.kinds.get(kind), Some(WatchState::NotInstalled | WatchState::Denied(_)));
+            self.listed.contains(kind) || is_out
+        })
+    }
+
+    /// Takes the names of the last process that are gone: those whose objects are. Where a kind was not listed, its objects stay, and so do
+    /// names of other objects that lead to it.
+    fn take_gone(&mut self) -> BTreeSet<Arc<str>> {
+        let is_all = Kind::ALL.iter().all(|kind| self.listed.contains(kind));
+        let stays =
+            |row: &FoundRow| !is_all && (!self.listed.contains(&row.object.kind) || self.graph.contains(&row.object));
+        let is_gone = |text: &Arc<str>| {
+            let found = self.found.names.get(&**text);
+            found.is_none_or(|name| !name.rows.iter().any(stays)) || !self.graph.exposures(text).is_empty()
+        };
+        let gone: BTreeSet<Arc<str>> = self.saved.iter().filter(|text| is_gone(text)).cloned().collect();
+        self.saved.retain(|text| !gone.contains(text));
+        gone
+    }
+
+    /// Considers all names again.
+    fn look_again(&mut self) {
+        self.outside.clear();
+        let names: Vec<Arc<str>> = self.graph.names().cloned().collect();
+        self.update(names.into_iter().chain(self.found.names.keys().cloned().collect::<Vec<_>>()).collect());
+    }
+
+    /// Publishes what changed, once enough was read to know it.
+    fn publish(&mut self) {
+        let is_complete = self.is_complete();
+        if !is_complete && self.begun.elapsed() < FIRST_LIST_MAX || self.listed.is_empty() {
+            return;
+        }
+        let mut changed = self.graph.take_changed();
+        if std::mem::take(&mut self.is_gateway_due) && self.follow_gateway() {
+            changed.extend(self.graph.names().cloned());
+        }
+        changed.retain(|text| !self.saved.contains(text));
+        changed.append(&mut self.take_gone());
+        self.update(changed);
+        let is_first = self.status.read_at.is_none();
+        self.status.failure = None;
+        self.status.read_at = Some(Timestamp::from(SystemTime::now()));
+        if is_first || std::mem::take(&mut self.is_changed) {
+            self.publisher.found(&self.name, Arc::new(self.found.clone()));
+        }
+        if is_first {
+            self.publish_status();
+        }
+    }
+
+    /// Follows the addresses of the ingress gateway. Returns true if they changed.
+    fn follow_gateway(&mut self) -> bool {
+        let gateways = self.graph.gateways();
+        self.status.gateways = gateways.iter().map(|gateway| gateway.key.to_string()).collect();
+        let chosen = choose_gateway(&self.api, gateways);
+        self.status.gateway = chosen.as_ref().map(|gateway| gateway.key.clone());
+        // A gateway that has just lost its address is not one without: its last addresses stay, and their probes decide.
+        let Some(chosen) = chosen else { return false };
+        let Targets { addresses, hosts } = &*chosen.targets;
+        let is_changed = *addresses != self.found.addresses || *hosts != self.found.hosts;
+        let has_status_port = std::mem::replace(&mut self.found.has_status_port, chosen.has_status_port);
+        self.is_changed |= is_changed || has_status_port != chosen.has_status_port;
+        (self.found.addresses, self.found.hosts) = (addresses.clone(), hosts.clone());
+        is_changed
+    }
+
+    /// Updates these names.
+    fn update(&mut self, names: BTreeSet<Arc<str>>) {
+        let zones = Arc::clone(&self.zones.borrow());
+        for text in names {
+            let is_inside = text.parse::<Name>().is_ok_and(|name| zones.iter().any(|zone| name.is_within(zone)));
+            let exposures: Vec<_> = self.graph.exposures(&text).into_iter().collect();
+            if !is_inside {
+                if exposures.is_empty() {
+                    self.outside.remove(&text);
+                } else {
+                    self.outside.insert(Arc::clone(&text));
+                }
+            }
+            let before = self.found.names.get(&*text).cloned();
+            let own = (&*self.found.addresses, &*self.found.hosts);
+            let now = is_inside.then(|| found_name(&self.name, &text, &exposures, own, before.as_deref())).flatten();
+            log_endpoints(&self.name, &text, before.as_deref(), now.as_ref());
+            match now {
+                Some(now) if before.as_deref() == Some(&now) => continue,
+                Some(now) => _ = self.found.names.insert(text, Arc::new(now)),
+                None if before.is_none() => continue,
+                None => _ = self.found.names.remove(&*text),
+            }
+            self.is_changed = true;
+        }
+    }
+
+    fn publish_status(&mut self) {
+        let counts = self.graph.counts();
+        let kind = |kind: &Kind| {
+            let state = self.kinds.get(kind).cloned().unwrap_or_default();
+            KindStatus { kind: *kind, state, objects: counts.get(kind).copied().unwrap_or_default() }
+        };
+        let is_failing = |state: &WatchState| matches!(state, WatchState::Denied(_) | WatchState::Failing(_));
+        let is_any = self.status.failure.is_some() || self.kinds.values().any(is_failing);
+        let since = || Some(Timestamp::from(SystemTime::now()));
+        self.status.failing_since = if is_any { self.status.failing_since.or_else(since) } else { None };
+        self.status.kinds = Kind::ALL.iter().map(kind).collect();
+        self.status.names = self.found.names.len();
+        self.status.names_outside = self.outside.len();
+        self.status.problems = self.graph.problems().into_iter().take(PROBLEMS_MAX).map(Into::into).collect();
+        self.publisher.status(&self.name, self.status.clone());
+    }
+}
+
+/// Returns the ingress gateway of a cluster: the configured one, else Istio's, if there is one or one has its usual name, else the only one.
+/// Two gateways are two destinations, so none is guessed; a Gateway and the Service that was made for it have the same addresses, and are one.
+fn choose_gateway(api: &KubernetesApi, mut gateways: Vec<GatewaySummary>) -> Option<GatewaySummary> {
+    if let Some((namespace, name)) = &api.gateway {
+        let is_it = |key: &ObjectKey| *key.namespace == **namespace && *key.name == **name;
+        return gateways.into_iter().find(|gateway| is_it(&gateway.key));
+    }
+    if let Some(usual) = gateways.iter().position(|gateway| gateway.is_istio && &*gateway.key.name == ISTIO_NAME) {
+        return Some(gateways.swap_remove(usual));
+    }
+    let is_istio = gateways.iter().any(|gateway| gateway.is_istio);
+    gateways.retain(|gateway| gateway.is_istio == is_istio);
+    let is_one = gateways.windows(2).all(|pair| pair[0].targets == pair[1].targets);
+    gateways.into_iter().filter(|_| is_one).max_by_key(|gateway| gateway.hosts)
+}
+
+/// Logs that a name has lost its last ready endpoint in a cluster, or has one again.
+fn log_endpoints(cluster: &ClusterName, name: &str, before: Option<&FoundName>, now: Option<&FoundName>) {
+    let [was, is] = [before, now].map(|name| name.and_then(|name| name.ready));
+    match (was, is) {
+        (Some(1..), Some(0)) => tracing::warn!(%cluster, name, "no ready endpoint; the cluster is not answered"),
+        (Some(0), Some(ready @ 1..)) => tracing::info!(%cluster, name, ready, "ready endpoints again"),
+        _ => {}
+    }
+}
+
+fn start_watches(client: &Client, messages: &mpsc::Sender<Message>) -> JoinSet<()> {
+    let mut watches = JoinSet::new();
+    macro_rules! start {
+        ($($wire:ty),* $(,)?) => { $(watches.spawn(watch::<$wire>(client.clone(), messages.clone()));)* };
+    }
+    start![
+        crd::Service,
+        crd::EndpointSlice,
+        crd::Ingress,
+        crd::IstioGateway,
+        crd::VirtualService,
+        crd::Gateway,
+        crd::ListenerSet,
+        crd::HttpRoute,
+        crd::GrpcRoute,
+        crd::TlsRoute,
+        crd::TcpRoute,
+        crd::UdpRoute,
+        crd::ReferenceGrant,
+        crd::DnsEndpoint,
+    ];
+    watches
+}
+
+/// Usual name of Istio's ingress gateway.
+const ISTIO_NAME: &str = "istio-ingressgateway";
+/// Messages that wait for the task; watches pause while there are more.
+const MESSAGES_MAX: usize = 1024;
+/// Shortest time between two publications; each causes a reload.
+const PUBLISHED_EVERY: Duration = Duration::from_millis(20);
+/// Time between two looks at what is due.
+const STATUS_EVERY: Duration = Duration::from_secs(5);
+/// Time after which a cluster is published although some kinds are not listed.
+const FIRST_LIST_MAX: Duration = Duration::from_secs(10);
+/// Pauses after a failed connection.
+const PAUSE_MIN: Duration = Duration::from_millis(500);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Problems that are shown of one cluster.
+const PROBLEMS_MAX: usize = 100;

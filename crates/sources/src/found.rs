@@ -1,0 +1,310 @@
+//! What was found in the clusters: names with their rows and ready endpoints, and addresses of ingress gateways.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+};
+
+use fairway_access::Tenant;
+use fairway_contributions::{OwnedRow, ReadRow};
+use fairway_model::{
+    Check, ClusterName, DesiredState, HttpCheck, Monitor, MonitorName, Name, Permille, PoolName, SharedMap, StatusSet,
+    Weight,
+};
+
+use crate::objects::ObjectKey;
+
+/// What was found in each cluster; a cluster about which nothing is known yet is missing.
+pub type Found = BTreeMap<ClusterName, Arc<FoundCluster>>;
+
+/// What was found in one cluster.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FoundCluster {
+    /// Addresses of its ingress gateway.
+    pub addresses: Vec<IpAddr>,
+    /// Host names that stand for further addresses of it.
+    pub hosts: Vec<Name>,
+    /// True if the gateway answers at port 15021 whether it is ready, as Istio's do.
+    pub has_status_port: bool,
+    /// The names that its objects expose, by their text in lower case without final dot.
+    pub names: SharedMap<Arc<str>, Arc<FoundName>>,
+}
+
+/// A name that a cluster exposes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FoundName {
+    /// What its objects declare.
+    pub rows: Box<[FoundRow]>,
+    /// Number of ready endpoints behind it; `None` if that is not known.
+    pub ready: Option<u32>,
+}
+
+/// A row that an object declares.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundRow {
+    /// Owner, `kubernetes:CLUSTER/NAMESPACE`.
+    pub owner: Arc<str>,
+    /// Tenant that must be granted the name: the namespace.
+    pub tenant: Arc<Tenant>,
+    /// The object.
+    pub object: ObjectKey,
+    /// The row.
+    pub row: Arc<ReadRow>,
+}
+
+impl FoundRow {
+    /// Returns the row with its owner.
+    fn owned(&self) -> OwnedRow<'_> {
+        let (owner, tenant) = (Arc::clone(&self.owner), Arc::clone(&self.tenant));
+        OwnedRow { owner, tenant, lease_weight: Permille::WHOLE, row: &self.row }
+    }
+}
+
+/// Returns the rows of all names, or of those with these texts.
+pub fn owned_rows<'a>(found: &'a Found, texts: Option<&BTreeSet<String>>) -> Vec<OwnedRow<'a>> {
+    let names = found.values().flat_map(|cluster| match texts {
+        None => cluster.names.values().collect::<Vec<_>>(),
+        Some(texts) => texts.iter().filter_map(|text| cluster.names.get(&**text)).collect(),
+    });
+    names.flat_map(|name| &name.rows).map(FoundRow::owned).collect()
+}
+
+/// Returns the texts of the names that differ, or `None` if clusters or their addresses do.
+pub fn changed_names<'a>(now: &'a Found, before: &'a Found) -> Option<BTreeSet<&'a Arc<str>>> {
+    if !now.keys().eq(before.keys()) {
+        return None;
+    }
+    let mut changed = BTreeSet::new();
+    for (now, before) in now.values().zip(before.values()).filter(|(now, before)| !Arc::ptr_eq(now, before)) {
+        let gateway = |of: &'a FoundCluster| (&of.addresses, &of.hosts, of.has_status_port);
+        if gateway(now) != gateway(before) {
+            return None;
+        }
+        changed.extend(now.names.differences(&before.names, Arc::ptr_eq).into_iter().map(|(text, ..)| text));
+    }
+    Some(changed)
+}
+
+/// Gives clusters without declared addresses those of their ingress gateways, and the monitor that these have.
+pub fn add_addresses(desired: &mut DesiredState, found: &Found) {
+    let status_port = MonitorName::new(STATUS_PORT).expect("a valid name");
+    if found.values().any(|found| found.has_status_port) {
+        desired.monitors.insert(status_port.clone(), Arc::new(ready_at_status_port()));
+    }
+    for (name, found) in found {
+        let is_open = |cluster: &&mut fairway_model::Cluster| cluster.addresses.is_empty() && cluster.hosts.is_empty();
+        if !desired.clusters.contains_key(name) {
+            continue;
+        }
+        if let Some(cluster) = desired.clusters.get_mut(name).filter(is_open) {
+            cluster.addresses.clone_from(&found.addresses);
+            let host = |name: &Name| fairway_model::ClusterHost { name: name.clone(), addresses: Arc::default() };
+            cluster.hosts = found.hosts.iter().map(host).collect();
+            if cluster.dns_name.is_none() && cluster.hosts.len() == 1 {
+                cluster.dns_name = cluster.hosts.first().map(|host| host.name.clone());
+            }
+            cluster.fallback_monitor = found.has_status_port.then(|| status_port.clone());
+        }
+    }
+}
+
+/// Takes out the members of pools whose clusters have no ready endpoint of the pools' names, and gives pools that weigh by pods their
+/// numbers. `names` returns the names of a pool.
+///
+/// A member that is taken out keeps its place: it is down until its cluster has an endpoint again. A cluster that does not expose a name
+/// has none, unless no cluster of the pool exposes it: then what is read says nothing about it.
+pub fn weigh_members<'a>(
+    desired: &mut DesiredState,
+    found: &Found,
+    pools: impl IntoIterator<Item = PoolName>,
+    names: impl Fn(&PoolName) -> Vec<&'a Name>,
+) {
+    if found.is_empty() {
+        return;
+    }
+    let monitor = Monitor { rise: 1, fall: 1, ..Monitor::new(Check::Never) };
+    let no_endpoint = MonitorName::new(NO_ENDPOINT).expect("a valid name");
+    desired.monitors.insert(no_endpoint.clone(), Arc::new(monitor));
+    for pool in pools {
+        let Some(before) = desired.pools.get(&pool) else { continue };
+        if !before.members.iter().any(|member| found.contains_key(&member.cluster)) {
+            continue;
+        }
+        let texts: Vec<String> = names(&pool).iter().take(NAMES_MAX + 1).map(|name| text_of(name)).collect();
+        if texts.is_empty() || texts.len() > NAMES_MAX {
+            continue;
+        }
+        let ready = |cluster: &ClusterName| -> Option<Ready> {
+            let cluster = found.get(cluster)?;
+            let of_names = texts.iter().map(|text| Ready::of(cluster.names.get(&**text).map(|name| &**name)));
+            of_names.max()
+        };
+        let of_members: Vec<Option<Ready>> = before.members.iter().map(|member| ready(&member.cluster)).collect();
+        if of_members.iter().flatten().all(|ready| *ready == Ready::NotExposed) {
+            continue;
+        }
+        let is_out = |ready: &Option<Ready>| ready.is_some_and(|ready| ready <= Ready::Endpoints(0));
+        let by_pods = before.weight_by_pods;
+        if !by_pods && !of_members.iter().any(is_out) {
+            continue;
+        }
+        let Some(pool) = desired.pools.get_mut(&pool) else { continue };
+        for (member, ready) in pool.members.iter_mut().zip(&of_members) {
+            if is_out(ready) {
+                member.monitor = Some(no_endpoint.clone());
+            }
+        }
+        if by_pods {
+            weigh_by_pods(pool, &of_members);
+        }
+    }
+}
+
+/// Multiplies weights by numbers of ready endpoints. A member whose number is not known counts as the average of the others.
+fn weigh_by_pods(pool: &mut fairway_model::Pool, of_members: &[Option<Ready>]) {
+    let count = |ready: &Option<Ready>| match ready {
+        Some(Ready::Endpoints(count)) => Some(u64::from(*count)),
+        _ => None,
+    };
+    let known: Vec<u64> = of_members.iter().filter_map(count).filter(|count| *count > 0).collect();
+    if known.is_empty() {
+        return;
+    }
+    let average = (known.iter().sum::<u64>() / known.len() as u64).max(1);
+    let weight = |(member, ready): (&fairway_model::Member, &Option<Ready>)| {
+        // A member without an endpoint is out by its monitor. Its weight would otherwise make it standby for good.
+        u64::from(member.weight.0) * count(ready).unwrap_or(average).max(1)
+    };
+    let weights: Vec<u64> = pool.members.iter().zip(of_members).map(weight).collect();
+    let largest = weights.iter().copied().max().unwrap_or(1).max(1);
+    for (member, weight) in pool.members.iter_mut().zip(weights) {
+        let scaled = if largest > u64::from(u16::MAX) { weight * u64::from(u16::MAX) / largest } else { weight };
+        member.weight = Weight(u16::try_from(scaled.max(u64::from(weight > 0))).unwrap_or(u16::MAX));
+    }
+}
+
+/// Endpoints of a name in a cluster, in ascending order of what they are worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Ready {
+    /// No object exposes the name.
+    NotExposed,
+    /// The number of ready endpoints.
+    Endpoints(u32),
+    /// It is exposed, and its endpoints cannot be counted.
+    Unknown,
+}
+
+impl Ready {
+    fn of(name: Option<&FoundName>) -> Self {
+        match name {
+            None => Self::NotExposed,
+            Some(FoundName { ready: None, .. }) => Self::Unknown,
+            Some(FoundName { ready: Some(count), .. }) => Self::Endpoints(*count),
+        }
+    }
+}
+
+/// Returns the monitor of Istio's gateways: they answer at their status port whether they are ready.
+fn ready_at_status_port() -> Monitor {
+    Monitor::new(Check::Http(HttpCheck {
+        port: 15_021,
+        path: "/healthz/ready".to_owned(),
+        method: "GET".to_owned(),
+        host: None,
+        headers: vec![],
+        status: StatusSet::default(),
+        body: None,
+        response_header: None,
+        tls: None,
+    }))
+}
+
+/// Returns the text of a name: lower case, no final dot.
+fn text_of(name: &Name) -> String {
+    fairway_providers::plain_name(&name.to_string())
+}
+
+/// Name of the monitor of members whose cluster has no ready endpoint.
+const NO_ENDPOINT: &str = "kubernetes+no-endpoint";
+/// Name of the monitor of gateways with a status port.
+const STATUS_PORT: &str = "kubernetes+status-port";
+/// Maximum number of names of a pool whose endpoints are looked at. A pool of more names is one of gateways, not of a service.
+const NAMES_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use fairway_model::{Cluster, Member, Policy, Pool, SteeredName};
+
+    use super::*;
+
+    fn cluster(name: &str) -> ClusterName {
+        ClusterName::new(name).unwrap()
+    }
+
+    /// A pool `shop` with members `a` to `d` of weight 10.
+    fn state(by_pods: bool) -> DesiredState {
+        let mut desired = DesiredState::default();
+        let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::WEIGHTED);
+        pool.weight_by_pods = by_pods;
+        for name in ["a", "b", "c", "d"] {
+            desired.clusters.insert(cluster(name), Cluster::new(cluster(name), vec![]));
+            pool.members.push(Member { weight: Weight(10), ..Member::new(cluster(name)) });
+        }
+        let steered = SteeredName { name: "shop.test".parse().unwrap(), pool: pool.name.clone(), ttl: None };
+        desired.names.insert(steered.name.clone(), steered);
+        desired.pools.insert(pool.name.clone(), pool);
+        desired
+    }
+
+    /// `ready` of each cluster: `-` not exposed, `?` unknown, else a number; clusters after the list are not read.
+    fn found(ready: &[&str]) -> Found {
+        let of = |(name, ready): (&str, &&str)| {
+            let mut found = FoundCluster::default();
+            if *ready != "-" {
+                let name = FoundName { rows: Box::default(), ready: ready.parse().ok() };
+                found.names.insert("shop.test".into(), Arc::new(name));
+            }
+            (cluster(name), Arc::new(found))
+        };
+        ["a", "b", "c", "d"].into_iter().zip(ready).map(of).collect()
+    }
+
+    /// Returns each member's weight, with `!` if it is taken out.
+    fn weighed(by_pods: bool, ready: &[&str]) -> String {
+        let mut desired = state(by_pods);
+        let name: Name = "shop.test".parse().unwrap();
+        let pool = PoolName::new("shop").unwrap();
+        weigh_members(&mut desired, &found(ready), [pool.clone()], |_| vec![&name]);
+        let members = desired.pools.get(&pool).unwrap().members.iter();
+        let shown = members.map(|of| format!("{}{}", of.weight.0, if of.monitor.is_some() { "!" } else { "" }));
+        shown.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn member_without_a_ready_endpoint_is_taken_out() {
+        for (ready, expected) in [
+            (&["1", "0"][..], "10 10! 10 10"),
+            (&["3", "-", "?"], "10 10! 10 10"),
+            (&["0", "0", "0", "0"], "10! 10! 10! 10!"),
+            (&["-", "-"], "10 10 10 10"),
+            (&["?", "-"], "10 10! 10 10"),
+            (&[], "10 10 10 10"),
+        ] {
+            assert_eq!(weighed(false, ready), expected, "{ready:?}");
+        }
+    }
+
+    #[test]
+    fn weights_are_multiplied_by_ready_pods() {
+        for (ready, expected) in [
+            (&["3", "1"][..], "30 10 20 20"),
+            (&["3", "1", "2", "0"], "30 10 20 10!"),
+            (&["?", "4"], "40 40 40 40"),
+            (&["0", "0"], "10! 10! 10 10"),
+            (&["9000", "1", "1", "1"], "65535 7 7 7"),
+        ] {
+            assert_eq!(weighed(true, ready), expected, "{ready:?}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! What Kubernetes clusters have: names that their objects expose, addresses of their ingress gateways, and ready endpoints.
+//!
+//! ```text
+//! kubeconfig ─► connect ─► a watch per kind ─► graph ─► names whose exposures changed ─► rows ─► control: incremental reload
+//!                              │ fails                                                    │
+//!                              └─► status; what was read stays                            └─► `kubernetes.json`, for the next start
+//! ```
+//! Each cluster has a task of its own, and fails alone. `graph.rs`, `rows.rs` and `found.rs` decide; they are pure.
+#![forbid(unsafe_code)]
+
+mod cluster;
+mod connect;
+mod crd;
+mod found;
+mod graph;
+mod objects;
+mod rows;
+mod saved_wire;
+mod status;
+mod task;
+mod watch;
+
+pub use self::{
+    found::{Found, FoundCluster, FoundName, FoundRow, add_addresses, changed_names, owned_rows, weigh_members},
+    objects::{Kind, ObjectKey},
+    status::{KindStatus, SourceProblem, SourceStatus},
+    task::Sources,
+    watch::WatchState,
+};

@@ -1,0 +1,125 @@
+//! What was found, to and from `kubernetes.json`: so that a start while the API of a cluster is unreachable has its last good contribution.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use fairway_access::Tenant;
+use fairway_contributions::{ReadRow, Row};
+use fairway_model::{ClusterName, Name};
+use serde::{Deserialize, Serialize};
+
+use crate::found::{Found, FoundCluster, FoundName, FoundRow};
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    clusters: BTreeMap<String, Cluster>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Cluster {
+    addresses: Vec<std::net::IpAddr>,
+    hosts: Vec<String>,
+    #[serde(default)]
+    status_port: bool,
+    names: BTreeMap<String, SavedName>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedName {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ready: Option<u32>,
+    rows: Vec<SavedRow>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedRow {
+    namespace: String,
+    object: String,
+    row: Row,
+}
+
+/// Returns the text of `kubernetes.json`.
+pub(crate) fn encode(found: &Found) -> Vec<u8> {
+    let row = |row: &FoundRow| {
+        let namespace = match &*row.tenant {
+            Tenant::Namespace { namespace, .. } => namespace.clone(),
+            _ => String::new(),
+        };
+        let endpoint = row.row.endpoint();
+        SavedRow { namespace, object: row.object.to_string(), row: Row { endpoint, ..row.row.row.clone() } }
+    };
+    let name = |(text, name): (&Arc<str>, &Arc<FoundName>)| {
+        (text.to_string(), SavedName { ready: name.ready, rows: name.rows.iter().map(row).collect() })
+    };
+    let cluster = |(key, cluster): (&ClusterName, &Arc<FoundCluster>)| {
+        let hosts = cluster.hosts.iter().map(Name::to_string).collect();
+        let names = cluster.names.iter().map(name).collect();
+        (
+            key.to_string(),
+            Cluster { addresses: cluster.addresses.clone(), hosts, status_port: cluster.has_status_port, names },
+        )
+    };
+    let file = File { clusters: found.iter().map(cluster).collect() };
+    // The types have no map with other keys than texts, so this cannot fail.
+    serde_json::to_vec(&file).unwrap_or_default()
+}
+
+/// Parses `kubernetes.json`. What is invalid in it is left out.
+pub(crate) fn decode(text: &[u8]) -> Result<Found, serde_json::Error> {
+    let file: File = serde_json::from_slice(text)?;
+    let cluster = |(key, saved): (String, Cluster)| {
+        let key = ClusterName::new(&key).ok()?;
+        let row = |SavedRow { namespace, object, row }: SavedRow| {
+            Some(FoundRow {
+                owner: format!("kubernetes:{key}/{namespace}").into(),
+                tenant: Arc::new(Tenant::Namespace { cluster: key.to_string(), namespace }),
+                object: object.parse().ok()?,
+                row: Arc::new(ReadRow::new(row)),
+            })
+        };
+        let name = |(text, SavedName { ready, rows }): (String, SavedName)| {
+            (Arc::from(text), Arc::new(FoundName { ready, rows: rows.into_iter().filter_map(row).collect() }))
+        };
+        let found = FoundCluster {
+            addresses: saved.addresses,
+            hosts: saved.hosts.iter().filter_map(|host| host.parse().ok()).collect(),
+            has_status_port: saved.status_port,
+            names: saved.names.into_iter().map(name).collect(),
+        };
+        Some((key.clone(), Arc::new(found)))
+    };
+    Ok(file.clusters.into_iter().filter_map(cluster).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use fairway_providers::Endpoint;
+
+    use super::*;
+
+    #[test]
+    fn encoded_state_is_decoded_unchanged_and_a_truncated_file_is_rejected() {
+        let key = ClusterName::new("eu1").unwrap();
+        let endpoint = Endpoint {
+            dns_name: "shop.test".to_owned(),
+            targets: vec!["192.0.2.1".to_owned()],
+            record_type: "A".to_owned(),
+            ..Endpoint::default()
+        };
+        let row = FoundRow {
+            owner: "kubernetes:eu1/shop".into(),
+            tenant: Arc::new("namespace:eu1/shop".parse().unwrap()),
+            object: "Service shop/web".parse().unwrap(),
+            row: Arc::new(ReadRow::new(Row { since: 7, endpoint, held: None })),
+        };
+        let mut cluster = FoundCluster {
+            addresses: vec!["192.0.2.1".parse().unwrap()],
+            hosts: vec!["lb.test".parse().unwrap()],
+            ..FoundCluster::default()
+        };
+        cluster.names.insert("shop.test".into(), Arc::new(FoundName { rows: [row].into(), ready: Some(3) }));
+        let found: Found = [(key, Arc::new(cluster))].into();
+        let text = encode(&found);
+        assert_eq!(decode(&text).unwrap(), found);
+        assert!((0..text.len()).all(|end| decode(&text[..end]).is_err()));
+    }
+}

@@ -1,0 +1,150 @@
+//! All clusters that are read, each by a task of its own: each fails alone.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use fairway_model::{Cluster, ClusterName, KubernetesApi, Name, SharedMap};
+use tokio::{sync::watch, task::AbortHandle, time::timeout};
+
+use crate::{
+    cluster::{ClusterTask, Publish},
+    found::{Found, FoundCluster},
+    saved_wire,
+    status::SourceStatus,
+};
+
+/// Clusters that are read, until it is dropped.
+#[derive(Debug)]
+pub struct Sources {
+    shared: Arc<Shared>,
+    tasks: Mutex<BTreeMap<ClusterName, (Arc<KubernetesApi>, AbortHandle)>>,
+    zones: watch::Sender<Arc<BTreeSet<Name>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// What was found in the clusters that are read.
+    found: watch::Sender<Found>,
+    statuses: Mutex<BTreeMap<ClusterName, SourceStatus>>,
+    /// Clusters that this process has read once.
+    read: watch::Sender<BTreeSet<ClusterName>>,
+}
+
+impl Sources {
+    /// Starts without a cluster. `saved` is the content of `kubernetes.json`, which stands for what clusters say until they are read.
+    pub fn start(saved: Option<&[u8]>) -> Self {
+        let decoded = saved.map(saved_wire::decode).transpose();
+        let found = decoded.unwrap_or_else(|error| {
+            tracing::warn!(%error, "kubernetes.json cannot be read; clusters are read anew");
+            None
+        });
+        let shared = Shared {
+            found: watch::Sender::new(found.unwrap_or_default()),
+            statuses: Mutex::default(),
+            read: watch::Sender::default(),
+        };
+        Self { shared: Arc::new(shared), tasks: Mutex::default(), zones: watch::Sender::default() }
+    }
+
+    /// Reads these clusters from now on, and forgets what was found in others. Names are found in these zones.
+    pub fn follow<'a>(&self, clusters: &SharedMap<ClusterName, Cluster>, zones: impl Iterator<Item = &'a Name>) {
+        let zones: BTreeSet<Name> = zones.cloned().collect();
+        self.zones.send_if_modified(|known| {
+            let is_changed = **known != zones;
+            *known = Arc::new(zones);
+            is_changed
+        });
+        let read = |cluster: &Cluster| Some((cluster.name.clone(), Arc::clone(cluster.kubernetes.as_ref()?)));
+        let wanted: BTreeMap<ClusterName, Arc<KubernetesApi>> = clusters.values().filter_map(read).collect();
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.retain(|name, (api, task)| {
+            let is_same = wanted.get(name) == Some(api);
+            if !is_same {
+                task.abort();
+            }
+            is_same
+        });
+        self.shared.forget_others(&wanted);
+        for (name, api) in wanted {
+            if tasks.contains_key(&name) {
+                continue;
+            }
+            let saved = self.shared.found.borrow().get(&name).cloned();
+            let (publisher, zones) = (Arc::clone(&self.shared), self.zones.subscribe());
+            let task = ClusterTask::new(name.clone(), Arc::clone(&api), publisher, zones, saved);
+            tasks.insert(name, (api, tokio::spawn(task.run()).abort_handle()));
+        }
+    }
+
+    /// Returns what was found, with every change.
+    pub fn found(&self) -> watch::Receiver<Found> {
+        self.shared.found.subscribe()
+    }
+
+    /// Waits until each cluster was read once, or has been read by the last process, for at most this time. Returns false if there is no
+    /// cluster.
+    pub async fn first_read(&self, limit: Duration) -> bool {
+        let tasks = || self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted: BTreeSet<ClusterName> = tasks().keys().cloned().collect();
+        let known: BTreeSet<ClusterName> = self.shared.found.borrow().keys().cloned().collect();
+        let mut read = self.shared.read.subscribe();
+        let all = read.wait_for(|read| wanted.iter().all(|name| read.contains(name) || known.contains(name)));
+        // Those that take longer follow while the server answers.
+        let _ = timeout(limit, all).await;
+        !wanted.is_empty()
+    }
+
+    /// Returns the status of each cluster.
+    pub fn statuses(&self) -> BTreeMap<ClusterName, SourceStatus> {
+        self.shared.statuses().clone()
+    }
+
+    /// Returns the content of `kubernetes.json` for the next process.
+    pub fn saved(&self) -> Vec<u8> {
+        let found = self.shared.found.borrow().clone();
+        saved_wire::encode(&found)
+    }
+}
+
+impl Drop for Sources {
+    fn drop(&mut self) {
+        let tasks = self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner);
+        tasks.values().for_each(|(_, task)| task.abort());
+    }
+}
+
+impl Shared {
+    fn statuses(&self) -> MutexGuard<'_, BTreeMap<ClusterName, SourceStatus>> {
+        self.statuses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes clusters that are no longer read.
+    fn forget_others(&self, wanted: &BTreeMap<ClusterName, Arc<KubernetesApi>>) {
+        self.statuses().retain(|name, _| wanted.contains_key(name));
+        self.found.send_if_modified(|found| {
+            let before = found.len();
+            found.retain(|name, _| wanted.contains_key(name));
+            found.len() < before
+        });
+    }
+}
+
+impl Publish for Shared {
+    fn found(&self, cluster: &ClusterName, found: Arc<FoundCluster>) {
+        self.found.send_if_modified(|all| {
+            let is_changed = all.get(cluster) != Some(&found);
+            if is_changed {
+                all.insert(cluster.clone(), found);
+            }
+            is_changed
+        });
+        self.read.send_if_modified(|read| read.insert(cluster.clone()));
+    }
+
+    fn status(&self, cluster: &ClusterName, status: SourceStatus) {
+        self.statuses().insert(cluster.clone(), status);
+    }
+}

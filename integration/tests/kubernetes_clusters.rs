@@ -1,0 +1,256 @@
+//! Two clusters whose Kubernetes APIs Fairway reads: real API servers with real controllers. Names, weights and health follow the objects.
+#![cfg(feature = "real")]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    net::{IpAddr, TcpListener},
+    time::{Duration, Instant},
+};
+
+use fairway_integration::{
+    cluster::{Cluster, LIMIT},
+    message::{Message, Record, bit},
+    query::{Opt, Query},
+    real::{Fairway, ask, free_port, http_get, root, wait_until},
+};
+use fairway_model::Rtype;
+use serde_json::{Value, json};
+
+const NAMESPACE: &str = "shop";
+/// Option code of the client subnet (RFC 7871).
+const CLIENT_SUBNET: u16 = 8;
+/// Addresses of the ingress gateways of both clusters.
+const GATEWAYS: [&str; 2] = ["127.0.7.1", "127.0.7.2"];
+
+/// Kinds of the objects of the tests.
+const KINDS: [&str; 3] = ["istio.yaml", "gateway-api-gateway.networking.k8s.io_httproutes.yaml", GATEWAY_KIND];
+const GATEWAY_KIND: &str = "gateway-api-gateway.networking.k8s.io_gateways.yaml";
+
+/// Starts a cluster with an ingress gateway that has an address, and with a service of this number of replicas that is exposed as
+/// `shop.gslb.example` with these annotations.
+fn cluster(name: &'static str, address: &str, replicas: u32, annotations: &str) -> Cluster {
+    let cluster = Cluster::start_with_controllers(name);
+    KINDS.iter().for_each(|kind| cluster.apply_kinds(kind));
+    cluster.kubectl(&["create", "namespace", "istio-system"]);
+    cluster.apply(
+        "apiVersion: v1\nkind: Service\nmetadata: { name: istio-ingressgateway, namespace: istio-system, labels: { istio: ingressgateway } }\n\
+         spec: { type: LoadBalancer, selector: { istio: ingressgateway }, ports: [ { port: 80 } ] }\n---\n\
+         apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: { name: web, namespace: istio-system }\n\
+         spec: { selector: { istio: ingressgateway }, servers: [ { port: { number: 80, name: http, protocol: HTTP }, hosts: [ \"*\" ] } ] }\n",
+    );
+    cluster.give_address("service", "istio-system", "istio-ingressgateway", address);
+    cluster.deploy(NAMESPACE, "web", replicas);
+    cluster.apply(&virtual_service("web", NAMESPACE, "shop.gslb.example", annotations));
+    cluster
+}
+
+fn virtual_service(name: &str, namespace: &str, host: &str, annotations: &str) -> String {
+    format!(
+        "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{ name: {name}, namespace: {namespace}, annotations: {{ \
+         {annotations} }} }}\nspec: {{ hosts: [ {host} ], gateways: [ istio-system/web ], http: [ {{ route: [ {{ destination: {{ host: web, \
+         port: {{ number: 80 }} }} }} ] }} ] }}\n"
+    )
+}
+
+/// Gateways that accept connections, as those of the clusters would.
+fn gateways() -> (Vec<TcpListener>, u16) {
+    let port = free_port();
+    let listeners = GATEWAYS.iter().map(|address| TcpListener::bind((*address, port)).expect("a free port"));
+    (listeners.collect(), port)
+}
+
+/// Returns a configuration with these clusters, whose gateways are probed at a port.
+fn config(clusters: &[(&str, &str)], port: u16, more: &str) -> String {
+    let clusters: Vec<_> =
+        clusters.iter().map(|(name, access)| format!("  - {{ name: {name}, kubernetes: {{ {access} }} }}\n")).collect();
+    format!(
+        "zones: [ {{ name: gslb.example, ns: [ns1.example.net] }} ]\nhealth: {{ networks: {{ allow: [127.0.0.0/8] }} }}\n\
+         monitors: [ {{ name: gateway, type: tcp, port: {port}, period: 200ms, timeout: 200ms, rise: 1, fall: 2 }} ]\nclusters:\n{}{more}",
+        clusters.concat().replace(" } }", " }, monitor: gateway }")
+    )
+}
+
+fn kubeconfig(cluster: &Cluster) -> String {
+    format!("kubeconfig: \"{}\"", cluster.kubeconfig().display())
+}
+
+/// Returns the answered addresses of a name for the client network 10.`client`.0/24.
+fn answer(server: &Fairway, name: &str, client: u16) -> Vec<IpAddr> {
+    let [high, low] = client.to_be_bytes();
+    let subnet = (CLIENT_SUBNET, vec![0, 1, 24, 0, 10, high, low]);
+    let edns = Some(Opt { options: vec![subnet], ..Opt::default() });
+    let query = Query { flags: bit::RD, edns, ..Query::new(name.parse().expect("a name"), Rtype::A) };
+    let message = Message::decode(&ask(server.dns, &query.encode()).expect("an answer")).expect("a sound message");
+    let addresses = message.sections[0].iter().filter(|record| record.rtype == Rtype::A);
+    let address = |record: &Record| IpAddr::from(<[u8; 4]>::try_from(&*record.rdata).expect("an IPv4 address"));
+    addresses.map(address).collect()
+}
+
+/// Returns the number of client networks, of `count`, that get each address of `shop.gslb.example`.
+fn shares(server: &Fairway, count: u16) -> BTreeMap<IpAddr, u16> {
+    let mut shares = BTreeMap::new();
+    for client in 0..count {
+        let answered = answer(server, "shop.gslb.example", client);
+        assert_eq!(answered.len(), 1, "client {client}: {answered:?}");
+        *shares.entry(answered[0]).or_default() += 1;
+    }
+    shares
+}
+
+/// Waits until some client networks get these gateways, and no others; returns how long that took.
+#[track_caller]
+fn wait_answered(server: &Fairway, gateways: &[&str]) -> Duration {
+    let begun = Instant::now();
+    let mut expected: Vec<IpAddr> = gateways.iter().map(|address| address.parse().expect("an address")).collect();
+    expected.sort();
+    wait_until(&format!("answers are {gateways:?}"), LIMIT, || {
+        let mut answered: Vec<IpAddr> =
+            (0..24).flat_map(|client| answer(server, "shop.gslb.example", client)).collect();
+        answered.sort();
+        answered.dedup();
+        answered == expected
+    });
+    begun.elapsed()
+}
+
+/// Returns what `/v1/state` has of the Kubernetes API of a cluster.
+fn kubernetes(server: &Fairway, cluster: &str) -> Value {
+    let (_, body) = http_get(server.http, "/v1/state").expect("the state");
+    let state: Value = serde_json::from_str(&body).expect("JSON");
+    let clusters = state["clusters"].as_array().expect("clusters");
+    clusters.iter().find(|of| of["name"] == cluster).expect("the cluster")["kubernetes"].clone()
+}
+
+#[test]
+fn names_weights_and_endpoints_follow_two_clusters() {
+    let (_listeners, port) = gateways();
+    let by_pods = "external-dns.kubernetes.io/webhook-gslb-weight-by: pods";
+    let eu = cluster("eu1", GATEWAYS[0], 3, by_pods);
+    let us = cluster("us1", GATEWAYS[1], 1, by_pods);
+    let server = Fairway::start(&config(&[("eu1", &kubeconfig(&eu)), ("us1", &kubeconfig(&us))], port, ""), &[]);
+    wait_answered(&server, &GATEWAYS);
+    wait_until("three endpoints and one", LIMIT, || {
+        let shares = shares(&server, 200);
+        shares.get(&GATEWAYS[0].parse().expect("an address")).is_some_and(|count| *count > 130)
+    });
+    let count = 10_000;
+    let part =
+        f64::from(shares(&server, count)[&GATEWAYS[0].parse::<IpAddr>().expect("an address")]) / f64::from(count);
+    println!("3 pods : 1 pod: {:.1} % of {count} client networks", part * 100.0);
+    assert!((part - 0.75).abs() < 0.02, "{part}");
+
+    eu.scale(NAMESPACE, "web", 0);
+    println!("scaled to 0, kubectl included: {:?} until only us1 is answered", wait_answered(&server, &GATEWAYS[1..]));
+    let explained = server.command(&["explain", "shop.gslb.example"]);
+    let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
+    assert!(explained.contains("no ready endpoint"), "{explained}");
+    eu.scale(NAMESPACE, "web", 2);
+    println!("scaled to 2: {:?} until both are answered", wait_answered(&server, &GATEWAYS));
+
+    // A name of its own, and its end.
+    eu.apply(&virtual_service("more", NAMESPACE, "more.gslb.example", ""));
+    wait_until("the new name is answered", LIMIT, || {
+        answer(&server, "more.gslb.example", 1) == [GATEWAYS[0].parse::<IpAddr>().unwrap()]
+    });
+    eu.kubectl(&["-n", NAMESPACE, "delete", "virtualservice", "more"]);
+    wait_until("the deleted name is gone", LIMIT, || answer(&server, "more.gslb.example", 1).is_empty());
+    let state = kubernetes(&server, "eu1");
+    assert_eq!(
+        (&state["gateway"], &state["names"]),
+        (&json!("Service istio-system/istio-ingressgateway"), &json!(1)),
+        "{state:#}"
+    );
+
+    // The address of the gateway changes.
+    eu.give_address("service", "istio-system", "istio-ingressgateway", "127.0.7.3");
+    let _third = TcpListener::bind(("127.0.7.3", port)).expect("a free port");
+    wait_answered(&server, &["127.0.7.3", GATEWAYS[1]]);
+}
+
+#[test]
+fn cluster_that_cannot_be_read_keeps_its_names() {
+    let (_listeners, port) = gateways();
+    let mut eu = cluster("eu1", GATEWAYS[0], 1, "");
+    let us = cluster("us1", GATEWAYS[1], 1, "");
+    let mut server = Fairway::start(&config(&[("eu1", &kubeconfig(&eu)), ("us1", &kubeconfig(&us))], port, ""), &[]);
+    wait_answered(&server, &GATEWAYS);
+    let before = shares(&server, 200);
+    wait_until("what was found is written", LIMIT, || server.folder.path().join("data/kubernetes.json").exists());
+    let transitions = server.metric("fairway_health_transitions_total", "");
+    eu.pause_api();
+    assert_eq!(shares(&server, 200), before, "the API server is paused");
+    eu.resume_api();
+    eu.stop_api();
+    wait_until("the outage is shown", LIMIT, || server.metric("fairway_kubernetes_failing_seconds", "eu1") > 1.0);
+    assert_eq!(shares(&server, 200), before, "the API server is dead");
+    assert_eq!(server.metric("fairway_health_transitions_total", ""), transitions);
+    let state = kubernetes(&server, "eu1");
+    assert!(state["failingSince"].is_string() && state["names"] == 1, "{state:#}");
+    // The other cluster is followed meanwhile.
+    us.apply(&virtual_service("more", NAMESPACE, "more.gslb.example", ""));
+    wait_until("the other cluster is read", LIMIT, || !answer(&server, "more.gslb.example", 1).is_empty());
+
+    // A start while the API server is dead has the last good state.
+    server.process.signal("TERM");
+    server.process.ended(LIMIT);
+    let Fairway { folder, dns, http, .. } = server;
+    let server = Fairway::start_in(folder, dns, http);
+    wait_answered(&server, &GATEWAYS);
+    eu.start_api();
+    eu.scale(NAMESPACE, "web", 0);
+    wait_answered(&server, &GATEWAYS[1..]);
+    wait_until("the outage is over", LIMIT, || server.metric("fairway_kubernetes_failing_seconds", "eu1") == 0.0);
+}
+
+/// Role with all rights that are used, as the manual prints it.
+fn role() -> String {
+    let manual = fs::read_to_string(root().join("docs/sources/kubernetes.md")).expect("the manual");
+    let role = manual.split("```yaml\n").find(|block| block.starts_with("apiVersion: rbac")).expect("the role");
+    role.split("```").next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn rights_of_the_manual_suffice_and_a_missing_one_costs_its_kind_alone() {
+    let (_listeners, port) = gateways();
+    let eu = cluster("eu1", GATEWAYS[0], 1, "");
+    let access = format!("kubeconfig: \"{}\"", eu.token_kubeconfig().display());
+    let server = Fairway::start(&config(&[("eu1", &access)], port, ""), &[]);
+    let kinds = |state: &Value, word: &str| {
+        let kinds = state["kinds"].as_array().cloned().unwrap_or_default();
+        kinds.iter().filter(|kind| kind["state"] == word).count()
+    };
+    wait_until("all rights are missing", LIMIT, || kinds(&kubernetes(&server, "eu1"), "denied") >= 7);
+    assert!(answer(&server, "shop.gslb.example", 1).is_empty());
+    let without_ingresses = role().lines().filter(|line| !line.contains("ingresses")).collect::<Vec<_>>().join("\n");
+    eu.apply(&without_ingresses);
+    let binding = ["create", "clusterrolebinding", "fairway", "--clusterrole=fairway-read"];
+    eu.kubectl(&[&binding[..], &["--user=system:serviceaccount:fairway:fairway"]].concat());
+    wait_answered(&server, &GATEWAYS[..1]);
+    wait_until("one kind is denied", LIMIT, || kinds(&kubernetes(&server, "eu1"), "denied") == 1);
+    let status = String::from_utf8_lossy(&server.command(&["status"]).stdout).into_owned();
+    assert!(status.contains("eu1: Ingress denied: ingresses.networking.k8s.io is forbidden"), "{status}");
+    eu.scale(NAMESPACE, "web", 0);
+    wait_until("endpoints are followed", LIMIT, || explain(&server).contains("no ready endpoint"));
+    eu.apply(&role());
+    wait_until("nothing is denied", LIMIT, || kinds(&kubernetes(&server, "eu1"), "denied") == 0);
+}
+
+fn explain(server: &Fairway) -> String {
+    String::from_utf8_lossy(&server.command(&["explain", "shop.gslb.example"]).stdout).into_owned()
+}
+
+#[test]
+fn namespace_claims_only_what_it_is_granted() {
+    let (_listeners, port) = gateways();
+    let eu = cluster("eu1", GATEWAYS[0], 1, "");
+    eu.kubectl(&["create", "namespace", "evil"]);
+    eu.apply(&virtual_service("web", "evil", "bank.gslb.example", ""));
+    let grants = "access: { names: [ { to: [\"namespace:eu1/shop\"], domains: [shop.gslb.example] } ] }\n";
+    let server = Fairway::start(&config(&[("eu1", &kubeconfig(&eu))], port, grants), &[]);
+    wait_answered(&server, &GATEWAYS[..1]);
+    wait_until("both names are read", LIMIT, || kubernetes(&server, "eu1")["names"] == 2);
+    assert!(answer(&server, "bank.gslb.example", 1).is_empty());
+    let problems = kubernetes(&server, "eu1")["problems"].to_string();
+    assert!(problems.contains("namespace:eu1/evil may not claim bank.gslb.example"), "{problems}");
+}

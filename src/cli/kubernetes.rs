@@ -1,0 +1,46 @@
+//! The Kubernetes APIs of clusters in `fairway status`.
+
+use std::fmt::Write as _;
+
+use fairway_api_types::state_wire::{ClusterState, KubernetesState, State};
+
+use super::output::{Cell, Palette, Tone, ago, table};
+
+/// Returns a row of each API, what fails in it, and the first problems of its objects.
+pub(super) fn kubernetes_table(palette: Palette, state: &State) -> String {
+    let of_clusters = || state.clusters.iter().filter_map(|cluster| Some((cluster, cluster.kubernetes.as_ref()?)));
+    let row = |(cluster, api): (&ClusterState, &KubernetesState)| {
+        let read = api.read_at.as_ref().map_or_else(|| "never".to_owned(), |at| ago(at, &state.now));
+        let failing = api.failing_since.as_ref().map(|at| format!("since {}", ago(at, &state.now)));
+        let tone = if failing.is_some() { Tone::Warn } else { Tone::Plain };
+        vec![
+            cluster.name.as_str().into(),
+            api.gateway.clone().unwrap_or_else(|| "no gateway".to_owned()).into(),
+            api.names.to_string().into(),
+            read.into(),
+            Cell::new(tone, failing.unwrap_or_default()),
+        ]
+    };
+    let mut text = table(palette, 2, &["cluster", "gateway", "names", "changed", "failing"], of_clusters().map(row));
+    for (cluster, api) in of_clusters() {
+        let name = &cluster.name;
+        if let Some(why) = &api.failure {
+            let _ = writeln!(text, "  {name}: {}", palette.paint(Tone::Warn, why));
+        }
+        for kind in &api.kinds {
+            let Some(why) = &kind.why else { continue };
+            let _ = writeln!(text, "  {name}: {} {}: {why}", kind.kind, palette.paint(Tone::Warn, &kind.state));
+        }
+        for problem in api.problems.iter().take(PROBLEMS_MAX) {
+            let _ = writeln!(text, "  {name}: {}: {}", problem.object, problem.message);
+        }
+        let more = api.problems.len().saturating_sub(PROBLEMS_MAX);
+        if more > 0 {
+            let _ = writeln!(text, "  {name}: {more} more problems, see /v1/state");
+        }
+    }
+    text
+}
+
+/// Problems of objects that are shown of each cluster.
+const PROBLEMS_MAX: usize = 5;
