@@ -13,6 +13,7 @@ use std::{
 };
 
 use fairway_integration::{
+    cluster::{Cluster, annotated},
     message::{Message, bit},
     query::Query,
     real::{Fairway, Process, ask, call, fairway_binary, free_port, http_get, program, wait_until},
@@ -347,4 +348,47 @@ fn cname_of_the_webhook_with_a_set_identifier_is_a_member() {
             pool["members"].as_array().is_some_and(|of| of.len() == 1 && of[0]["cluster"] == "at+us.elb.test")
         })
     });
+}
+
+#[test]
+fn host_name_in_the_status_of_a_service_is_read_and_contributed_as_one_member() {
+    let gateways = Gateways::start(&["127.77.8.1", "127.77.8.2"]);
+    let mut cloud = Cloud::start("eks A 127.77.8.1\n");
+    let cluster = Cluster::start("eks");
+    let annotations = annotated(&[("hostname", "app.gslb.test"), ("set-identifier", "eks")]);
+    cluster.apply(&format!(
+        "apiVersion: v1\nkind: Service\nmetadata:\n  name: app\n  annotations:\n{annotations}spec:\n  type: LoadBalancer\n  ports: [{{ port: 443 }}]\n---\n\
+         apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{ name: app, labels: {{ kubernetes.io/service-name: app }} }}\n\
+         addressType: IPv4\nports: []\nendpoints: [ {{ addresses: [10.1.1.1], conditions: {{ ready: true }} }} ]\n"
+    ));
+    let status = r#"{"status":{"loadBalancer":{"ingress":[{"hostname":"eks.elb.test"}]}}}"#;
+    cluster.kubectl(&["patch", "service", "app", "--subresource=status", "--type=merge", "-p", status]);
+    let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let kubeconfig = cluster.kubeconfig();
+    let config = format!(
+        "{LOOPBACK}resolvers: {{ servers: [\"{}\"] }}\nwebhook: {{ listen: \"{webhook}\" }}\nzones: [ {{ name: gslb.test, ns: [ns1.example.net] }} ]\n\
+         monitors: [ {{ name: gateway, type: http, port: {}, path: /, period: 200ms, timeout: 200ms, rise: 1, fall: 3 }} ]\n\
+         clusters: [ {{ name: eks, monitor: gateway, kubernetes: {{ kubeconfig: \"{}\" }} }} ]\n",
+        cloud.resolver,
+        gateways.port,
+        kubeconfig.display()
+    );
+    let server = Fairway::start(&config, &[]);
+    let app = || data(server.dns, "app.gslb.test", Rtype::A);
+    wait_until("the Service is answered", PATIENCE, || app() == ["127.77.8.1"]);
+    cloud.change("eks A 127.77.8.2\n");
+    wait_until("the answer follows the host name", PATIENCE, || app() == ["127.77.8.2"]);
+
+    let _external_dns = cluster.external_dns(&format!("http://{webhook}"), "eks", &["--source=service"], &[]);
+    wait_until("external-dns contributes the same", PATIENCE, || {
+        http_get(webhook, "/records").is_some_and(|(_, rows)| rows.contains("eks.elb.test"))
+    });
+    {
+        let (_, state) = http_get(server.http, "/v1/state").expect("the state");
+        let state: Value = serde_json::from_str(&state).expect("JSON");
+        let pools = state["pools"].as_array().expect("pools");
+        let members = pools[0]["members"].as_array().expect("members");
+        assert_eq!((pools.len(), members.len(), &members[0]["cluster"]), (1, 1, &json!("eks")), "{pools:?}");
+    }
+    assert_eq!(app(), ["127.77.8.2"]);
 }

@@ -39,7 +39,7 @@ pub(crate) struct Job<'a> {
     pub(crate) objects: &'a Arc<Declared>,
     /// The overrides in force that pin pools.
     pub(crate) load_off: &'a [Override],
-    /// What was looked up and read outside of files and store.
+    /// Results of look-ups and of clusters that are read.
     pub(crate) looked_up: &'a LookedUp,
     /// The key of cookies, if the files list none.
     pub(crate) cookie_key: &'a ServerCookieKey,

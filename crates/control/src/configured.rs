@@ -40,7 +40,7 @@ pub struct Configured {
     pub overrides: Vec<Override>,
     /// Overrides, of all sources, that pinned pools when it was compiled.
     pub load_off: Vec<Override>,
-    /// What was looked up and read for it.
+    /// Results of look-ups, and of clusters that are read, that it was made with.
     pub looked_up: LookedUp,
     /// Clusters and pools of each target.
     pub uses: TargetUses,
@@ -50,7 +50,7 @@ pub struct Configured {
     pub compile_warnings: Vec<Diagnostic>,
 }
 
-/// What was looked up and read outside of files and store.
+/// Results of look-ups, and of clusters that are read: neither files nor the store have them.
 #[derive(Clone, Debug, Default)]
 pub struct LookedUp {
     /// The addresses that host names of clusters were resolved to.

@@ -68,9 +68,7 @@ impl Job<'_> {
         state.take_overs = self.objects.take_overs(&claims);
         state.contributed = self.contributed(affected, &state, &claims, &rejected.names)?;
         state.released_by_files = released_by_files;
-        if let Some(part) = affected.as_mut().filter(|_| !self.looked_up.found.is_empty()) {
-            part.add_pools_of_names([&state.declared, state.contributed.merged_names.desired()]);
-        }
+        self.add_weighed_pools(affected, &state);
         let part = affected.as_ref();
         state.desired = if state.contributed.is_empty() {
             Arc::clone(&state.declared)
@@ -80,13 +78,14 @@ impl Job<'_> {
             desired.merge(selected(part, &state.contributed.desired()));
             replaced(part, &state.desired, desired)
         };
-        // Without contributions it was copied from the declared state, which has no resolved addresses.
-        self.resolve_hosts(part.filter(|_| !state.contributed.is_empty()), &mut state.desired);
+        // Without contributions it was copied from the declared state, which has neither resolved addresses nor endpoints.
+        let of_desired = part.filter(|_| !state.contributed.is_empty());
+        self.resolve_hosts(of_desired, &mut state.desired);
         state.pinned.retain(|pool, _| part.is_some_and(|part| !part.touched.pools.contains(pool)));
         if !self.load_off.is_empty() {
             state.pinned.extend(Arc::make_mut(&mut state.desired).pin_pools(self.load_off));
         }
-        self.weigh_members(part, &mut state.desired);
+        self.weigh_members(of_desired, &mut state.desired);
         state.not_in_files = self.names_not_in_files(part, state.not_in_files, &state.desired);
         Some(state)
     }
@@ -152,6 +151,13 @@ impl Job<'_> {
         };
         if !of.is_empty() {
             Arc::make_mut(desired).resolve_hosts(of, &self.looked_up.hosts);
+        }
+    }
+
+    /// Adds the pools of affected names to the affected parts: their members follow the endpoints of all their names.
+    fn add_weighed_pools(&self, affected: &mut Option<AffectedParts<'_>>, state: &MergedState) {
+        if let Some(part) = affected.as_mut().filter(|_| !self.looked_up.found.is_empty()) {
+            part.add_pools_of_names([&state.declared, state.contributed.merged_names.desired()]);
         }
     }
 

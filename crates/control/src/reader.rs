@@ -57,7 +57,7 @@ pub struct Reader {
     pub kept: Arc<ArcSwap<Vec<SavedOverride>>>,
     /// The addresses that host names of clusters were resolved to.
     pub hosts: watch::Receiver<HostAddresses>,
-    /// What Kubernetes clusters have.
+    /// Findings in Kubernetes clusters.
     pub found: watch::Receiver<Found>,
     /// The key of cookies, if the files list none.
     pub cookie_key: ServerCookieKey,

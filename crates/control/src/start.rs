@@ -95,8 +95,8 @@ impl Parts {
             counts: Counts::default(),
             traces,
         });
-        let (commands, commands_in) = mpsc::channel(COMMANDS_WAITING_MAX);
-        let (fingerprint, files) = watch::channel(self.fingerprint);
+        let ((commands, commands_in), (fingerprint, files)) =
+            (mpsc::channel(COMMANDS_WAITING_MAX), watch::channel(self.fingerprint));
         let dry_runs = DryRuns::new(self.reader.clone(), Arc::clone(&self.clock), shared.serving.clone());
         let actor = Actor {
             shared: Arc::clone(&shared),

@@ -53,8 +53,6 @@ impl Default for Monitor {
 pub enum Check {
     /// Always passes: no probe is sent.
     Always,
-    /// Always fails: no probe is sent. It is the check of a member whose cluster has nothing that could answer.
-    Never,
     /// A call of grpc.health.v1 `Check`, which must return SERVING.
     Grpc(GrpcCheck),
     /// An HTTP/1.1 request, plain or over TLS.
@@ -64,6 +62,9 @@ pub enum Check {
         /// Port to connect to.
         port: u16,
     },
+    // The last one: hashes of the others stay.
+    /// Always fails: no probe is sent. It is the check of a member whose cluster has nothing that could answer.
+    Never,
 }
 
 impl Check {

@@ -21,13 +21,13 @@ use crate::{
     crd,
     found::{FoundCluster, FoundName, FoundRow},
     graph::{GatewaySummary, Graph},
-    objects::{Kind, ObjectKey, Targets},
+    objects::{Kind, Object, ObjectKey, Targets},
     rows::found_name,
-    status::{KindStatus, SourceStatus},
+    status::{KindStatus, SourceProblem, SourceStatus},
     watch::{Message, WatchState, watch},
 };
 
-/// Where a cluster's task publishes.
+/// Destination of what a cluster's task publishes.
 pub(crate) trait Publish: Send + Sync + 'static {
     /// Publishes what was found in a cluster.
     fn found(&self, cluster: &ClusterName, found: Arc<FoundCluster>);
@@ -155,7 +155,7 @@ impl<P: Publish> ClusterTask<P> {
         match message {
             Message::Changed(key, object) => {
                 self.is_gateway_due |= matches!(key.kind, Kind::Service | Kind::Gateway);
-                self.graph.apply(key, object.map(|object| *object));
+                self.apply(key, object.map(|object| *object));
             }
             Message::Listed(kind, keys) => {
                 self.graph.retain(kind, &keys);
@@ -181,6 +181,18 @@ impl<P: Publish> ClusterTask<P> {
             Message::Unauthorized(why) => return Some(format!("the credentials are not valid: {why}")),
         }
         None
+    }
+
+    /// Takes a change of an object. New objects over the limit are left out.
+    fn apply(&mut self, key: ObjectKey, object: Option<Object>) {
+        if object.is_some() && self.graph.len() >= OBJECTS_MAX && !self.graph.contains(&key) {
+            if self.status.left_out == 0 {
+                tracing::error!(cluster = %self.name, limit = OBJECTS_MAX, object = %key, "too many objects; further ones are left out");
+            }
+            self.status.left_out += 1;
+            return;
+        }
+        self.graph.apply(key, object);
     }
 
     fn fail(&mut self, why: &str) {
@@ -302,6 +314,11 @@ impl<P: Publish> ClusterTask<P> {
         self.status.names = self.found.names.len();
         self.status.names_outside = self.outside.len();
         self.status.problems = self.graph.problems().into_iter().take(PROBLEMS_MAX).map(Into::into).collect();
+        if self.status.left_out > 0 {
+            let message =
+                format!("{} changes of objects over the limit of {OBJECTS_MAX} were left out", self.status.left_out);
+            self.status.problems.insert(0, SourceProblem { object: "cluster".to_owned(), message });
+        }
         self.publisher.status(&self.name, self.status.clone());
     }
 }
@@ -362,12 +379,14 @@ const ISTIO_NAME: &str = "istio-ingressgateway";
 const MESSAGES_MAX: usize = 1024;
 /// Shortest time between two publications; each causes a reload.
 const PUBLISHED_EVERY: Duration = Duration::from_millis(20);
-/// Time between two looks at what is due.
-const STATUS_EVERY: Duration = Duration::from_secs(5);
+/// Time between two publications of the status.
+const STATUS_EVERY: Duration = Duration::from_secs(1);
 /// Time after which a cluster is published although some kinds are not listed.
 const FIRST_LIST_MAX: Duration = Duration::from_secs(10);
 /// Pauses after a failed connection.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Maximum number of objects of one cluster.
+const OBJECTS_MAX: usize = 250_000;
 /// Problems that are shown of one cluster.
 const PROBLEMS_MAX: usize = 100;

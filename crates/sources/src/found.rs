@@ -1,4 +1,4 @@
-//! What was found in the clusters: names with their rows and ready endpoints, and addresses of ingress gateways.
+//! Findings in the clusters: names with their rows and ready endpoints, and addresses of ingress gateways.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,10 +15,10 @@ use fairway_model::{
 
 use crate::objects::ObjectKey;
 
-/// What was found in each cluster; a cluster about which nothing is known yet is missing.
+/// Findings in each cluster; a cluster about which nothing is known yet is missing.
 pub type Found = BTreeMap<ClusterName, Arc<FoundCluster>>;
 
-/// What was found in one cluster.
+/// Findings in one cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundCluster {
     /// Addresses of its ingress gateway.
@@ -34,7 +34,7 @@ pub struct FoundCluster {
 /// A name that a cluster exposes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundName {
-    /// What its objects declare.
+    /// Rows that its objects declare.
     pub rows: Box<[FoundRow]>,
     /// Number of ready endpoints behind it; `None` if that is not known.
     pub ready: Option<u32>,

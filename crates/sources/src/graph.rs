@@ -227,6 +227,11 @@ impl Graph {
         counts
     }
 
+    /// Returns the number of objects.
+    pub(crate) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
     /// Returns true if there is an object with this key.
     pub(crate) fn contains(&self, key: &ObjectKey) -> bool {
         self.objects.contains_key(key)

@@ -1,4 +1,4 @@
-//! What Kubernetes clusters have: names that their objects expose, addresses of their ingress gateways, and ready endpoints.
+//! Findings in Kubernetes clusters: names that their objects expose, addresses of their ingress gateways, and ready endpoints.
 //!
 //! ```text
 //! kubeconfig ─► connect ─► a watch per kind ─► graph ─► names whose exposures changed ─► rows ─► control: incremental reload

@@ -1,4 +1,4 @@
-//! What the exposures of a name declare, as rows like those of ExternalDNS: so annotations, grants, merging and status are the same.
+//! Declarations of the exposures of a name, as rows like those of ExternalDNS: so annotations, grants, merging and status are the same.
 
 use std::{net::IpAddr, sync::Arc};
 

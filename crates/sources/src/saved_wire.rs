@@ -1,4 +1,4 @@
-//! What was found, to and from `kubernetes.json`: so that a start while the API of a cluster is unreachable has its last good contribution.
+//! Findings, to and from `kubernetes.json`: so that a start while the API of a cluster is unreachable has its last good contribution.
 
 use std::{collections::BTreeMap, sync::Arc};
 

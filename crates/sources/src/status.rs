@@ -29,6 +29,8 @@ pub struct SourceStatus {
     pub names: usize,
     /// Number of names outside of them, which are not answered.
     pub names_outside: usize,
+    /// Number of changes of objects that were left out, since there are too many.
+    pub left_out: usize,
     /// Problems of its objects, the first hundred.
     pub problems: Vec<SourceProblem>,
 }

@@ -26,7 +26,7 @@ pub struct Sources {
 
 #[derive(Debug)]
 struct Shared {
-    /// What was found in the clusters that are read.
+    /// Findings in the clusters that are read.
     found: watch::Sender<Found>,
     statuses: Mutex<BTreeMap<ClusterName, SourceStatus>>,
     /// Clusters that this process has read once.

@@ -26,7 +26,7 @@ use crate::{
     objects::{Kind, Object, ObjectKey},
 };
 
-/// What a watch has to say.
+/// Message of a watch.
 #[derive(Debug)]
 pub(crate) enum Message {
     /// An object as it is now; `None` if it was deleted.
@@ -94,7 +94,7 @@ pub(crate) async fn watch<W: Wire>(client: Client, messages: Sender<Message>) {
     }
 }
 
-/// How the first list is read.
+/// Form in which the first list is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lists {
     Streaming,

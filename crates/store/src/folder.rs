@@ -214,7 +214,7 @@ pub struct SavedState {
     pub zones: Option<ZoneSizes>,
     /// Addresses of host names of clusters.
     pub hosts: Vec<SavedHost>,
-    /// What was found in Kubernetes clusters, as the crate `sources` writes it; `None` if nothing was kept.
+    /// Findings in Kubernetes clusters, as the crate `sources` writes it; `None` if nothing was kept.
     pub found: Option<Vec<u8>>,
 }
 

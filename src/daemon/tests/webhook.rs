@@ -88,8 +88,13 @@ pub(super) fn service(name: &str, address: &str, set: &str, weight: &str) -> End
 /// Returns the members of the pool of the only contributed name, with their weights.
 fn members(server: &Server) -> Vec<(String, u16)> {
     let published = server.daemon.control().shared().serving.published();
-    let pools =
-        published.configured.merged.desired.pools.values().filter(|pool| pool.name.as_str().starts_with("webhook+"));
+    let pools = published
+        .configured
+        .merged
+        .desired
+        .pools
+        .values()
+        .filter(|pool| pool.name.as_str().starts_with("contributed+"));
     pools.flat_map(|pool| &pool.members).map(|member| (member.cluster.to_string(), member.weight.0)).collect()
 }
 
@@ -229,7 +234,7 @@ async fn contribution_joins_a_declared_pool_and_a_known_address_is_its_cluster()
         pool.members.iter().map(|member| member.cluster.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(pool("shop"), ["eu1", "us1", "at+192.0.2.7"]);
-    assert_eq!(pool("webhook+new.gslb.example"), ["us1"]);
+    assert_eq!(pool("contributed+new.gslb.example"), ["us1"]);
     server.daemon.stop().await;
 }
 

@@ -1,4 +1,4 @@
-//! What Kubernetes clusters have, at random, for the tests of incremental reloads.
+//! Random findings in Kubernetes clusters, for the tests of incremental reloads.
 
 use std::sync::Arc;
 

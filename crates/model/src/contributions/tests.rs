@@ -38,7 +38,7 @@ fn merged_with(declared: &DesiredState, contributions: Vec<NameContribution>, sh
         steered.is_some_and(|(own, _)| declared.names.values().filter(|of| of.pool == own.pool).count() > 1);
     let clusters = DeclaredClusters::new(declared.clusters.values());
     let declared = DeclaredObjects { clusters: &clusters, steered, is_shared, is_closed: false };
-    merge_name(&shop, contributions, shared, &declared, PoolName::new("webhook+shop").unwrap())
+    merge_name(&shop, contributions, shared, &declared, PoolName::new("contributed+shop").unwrap())
 }
 
 fn merge(contributions: Vec<NameContribution>) -> MergedName {

@@ -98,7 +98,10 @@ fn cluster_without_or_with_too_many_addresses_is_rejected() {
     let mut state = desired();
     let name = ClusterName::new("eu1").unwrap();
     state.clusters.get_mut(&name).unwrap().addresses.clear();
-    assert_eq!(texts(&state), ["cluster eu1 has no address; give at least one ingress address"]);
+    assert_eq!(
+        texts(&state),
+        ["cluster eu1 has no address; give at least one ingress address, or kubernetes, whose gateway has one"]
+    );
     state.clusters.get_mut(&name).unwrap().addresses = vec![[192, 0, 2, 1].into(), [192, 0, 2, 1].into()];
     assert_eq!(texts(&state), ["cluster eu1 lists address 192.0.2.1 twice; keep one"]);
     state.clusters.get_mut(&name).unwrap().addresses = (0..9).map(|last| [192, 0, 2, last].into()).collect();
