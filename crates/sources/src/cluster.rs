@@ -51,6 +51,8 @@ pub(crate) struct ClusterTask<P> {
     saved: BTreeSet<Arc<str>>,
     /// True if something was found that is not published yet.
     is_changed: bool,
+    /// True if something was read since the status was last published.
+    is_status_due: bool,
     /// True if an object changed that may be a gateway.
     is_gateway_due: bool,
     /// Names outside of the zones.
@@ -80,6 +82,7 @@ impl<P: Publish> ClusterTask<P> {
             saved: found.names.keys().cloned().collect(),
             found,
             is_changed: false,
+            is_status_due: true,
             is_gateway_due: true,
             outside: BTreeSet::new(),
             status: SourceStatus::default(),
@@ -131,7 +134,7 @@ impl<P: Publish> ClusterTask<P> {
                             return why;
                         }
                     }
-                    is_due = true;
+                    (is_due, self.is_status_due) = (true, true);
                 }
                 Ok(()) = self.zones.changed() => {
                     self.look_again();
@@ -140,7 +143,9 @@ impl<P: Publish> ClusterTask<P> {
                 () = sleep_until(publication.into()), if is_due => {}
                 _ = ticks.tick() => {
                     is_due |= self.status.read_at.is_none();
-                    self.publish_status();
+                    if std::mem::take(&mut self.is_status_due) {
+                        self.publish_status();
+                    }
                 }
             }
             if is_due && published.elapsed() >= PUBLISHED_EVERY {

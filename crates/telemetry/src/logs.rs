@@ -63,8 +63,13 @@ impl Drop for FlushAtEnd {
 
 fn parse(filter: &str) -> Result<EnvFilter, LogError> {
     let fault = |why: String| LogError::Filter { filter: filter.to_owned(), why };
-    EnvFilter::builder().parse(filter).map_err(|error| fault(error.to_string()))
+    // It logs each try of a watch that is denied; our line says it once.
+    let quiet = if filter.contains(KUBE_RUNTIME) { "" } else { "kube_runtime=error," };
+    EnvFilter::builder().parse(format!("{quiet}{filter}")).map_err(|error| fault(error.to_string()))
 }
+
+/// Crate that watches Kubernetes.
+const KUBE_RUNTIME: &str = "kube_runtime";
 
 /// An error of the log.
 #[derive(Clone, Debug, thiserror::Error)]
