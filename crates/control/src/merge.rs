@@ -13,7 +13,9 @@ use std::{
 };
 
 use fairway_contributions::{Contributed, DeclaredName, MergeContext, RejectedNames};
-use fairway_model::{Cluster, ClusterName, DeclaredClusters, DesiredState, Name, PoolName, SharedSet, SteeredName};
+use fairway_model::{
+    Cluster, ClusterName, DeclaredClusters, DesiredState, Name, PinnedPools, PoolName, SharedSet, SteeredName,
+};
 
 use fairway_sources::{add_addresses, owned_rows, weigh_members};
 
@@ -82,9 +84,7 @@ impl Job<'_> {
         let of_desired = part.filter(|_| !state.contributed.is_empty());
         self.resolve_hosts(of_desired, &mut state.desired);
         state.pinned.retain(|pool, _| part.is_some_and(|part| !part.touched.pools.contains(pool)));
-        if !self.load_off.is_empty() {
-            state.pinned.extend(Arc::make_mut(&mut state.desired).pin_pools(self.load_off));
-        }
+        state.pinned.extend(self.pin_pools(&mut state.desired));
         self.weigh_members(of_desired, &mut state.desired);
         state.not_in_files = self.names_not_in_files(part, state.not_in_files, &state.desired);
         Some(state)
@@ -152,6 +152,11 @@ impl Job<'_> {
         if !of.is_empty() {
             Arc::make_mut(desired).resolve_hosts(of, &self.looked_up.hosts);
         }
+    }
+
+    /// Pins the pools that overrides pin. Returns them.
+    fn pin_pools(&self, desired: &mut Arc<DesiredState>) -> PinnedPools {
+        if self.load_off.is_empty() { PinnedPools::new() } else { Arc::make_mut(desired).pin_pools(self.load_off) }
     }
 
     /// Adds the pools of affected names to the affected parts: their members follow the endpoints of all their names.
