@@ -102,7 +102,7 @@ pub(crate) fn merge(rows: &[OwnedRow<'_>], context: &MergeContext<'_>) -> Merged
     let mut merged = MergedRows::default();
     let (mut contributions, mut sets) = (BTreeMap::<_, NameContribution>::new(), Vec::new());
     for owned in rows {
-        let OwnedRow { owner, lease_weight, row, .. } = owned;
+        let OwnedRow { owner, tenant, lease_weight, row } = owned;
         let mut warn = |what| merged.warnings.push(warning(row, owner, what));
         for what in &row.problems {
             warn(format!("{}: {what}", row.row.endpoint.record_type));
@@ -121,6 +121,7 @@ pub(crate) fn merge(rows: &[OwnedRow<'_>], context: &MergeContext<'_>) -> Merged
                 let new = || NameContribution {
                     owner: Arc::clone(owner),
                     set: Arc::clone(&set),
+                    is_read: matches!(**tenant, Tenant::Namespace { .. }),
                     since: row.row.since,
                     addresses: vec![],
                     hosts: vec![],

@@ -17,7 +17,7 @@ use fairway_model::{
     Cluster, ClusterName, DeclaredClusters, DesiredState, Name, PinnedPools, PoolName, SharedSet, SteeredName,
 };
 
-use fairway_sources::{add_addresses, owned_rows, weigh_members};
+use fairway_sources::{FoundRow, add_addresses, owned_rows, weigh_members};
 
 use super::{
     affected::AffectedParts,
@@ -191,7 +191,11 @@ impl Job<'_> {
             Some(part) => part.touched.pools.iter().cloned().collect(),
         };
         let of_pool = |pool: &PoolName| by_pool.get(pool).into_iter().flatten().copied().collect();
-        weigh_members(Arc::make_mut(desired), found, pools, of_pool);
+        let grants = &self.files.settings.access.names;
+        let is_granted = |row: &FoundRow, name: &Name| {
+            row.row.rtype().is_none_or(|rtype| grants.check(&row.tenant, name, rtype).is_ok())
+        };
+        weigh_members(Arc::make_mut(desired), found, pools, of_pool, is_granted);
     }
 
     fn names_not_in_files(

@@ -95,18 +95,17 @@ impl Parts {
             counts: Counts::default(),
             traces,
         });
-        let ((commands, commands_in), (fingerprint, files)) =
-            (mpsc::channel(COMMANDS_WAITING_MAX), watch::channel(self.fingerprint));
-        let dry_runs = DryRuns::new(self.reader.clone(), Arc::clone(&self.clock), shared.serving.clone());
+        let (commands, commands_in) = mpsc::channel(COMMANDS_WAITING_MAX);
+        let (fingerprint, files) = watch::channel(self.fingerprint);
         let actor = Actor {
             shared: Arc::clone(&shared),
             commands: commands_in,
             transitions,
             waiting: vec![],
             load_reports: shared.probes.loads.updates(),
+            dry_runs: Arc::new(DryRuns::new(self.reader.clone(), Arc::clone(&self.clock), shared.serving.clone())),
             reloads: ReloadQueue::new(self.reader, fingerprint),
             started,
-            dry_runs: Arc::new(dry_runs),
             inputs,
             denied: HashMap::new(),
             over_limit,

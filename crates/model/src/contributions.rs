@@ -26,6 +26,8 @@ pub struct NameContribution {
     pub owner: Arc<str>,
     /// The set identifier; empty without one.
     pub set: Arc<str>,
+    /// True if it was read in a Kubernetes cluster: those of webhook clients come first.
+    pub is_read: bool,
     /// Time it was first seen, in seconds since 1970: of two that conflict, the older one wins.
     pub since: u64,
     /// The addresses, both families.
@@ -183,7 +185,8 @@ impl DeclaredClusters {
 /// Merges the contributions to one name; the result does not depend on their order. `pool` is the name of the pool if none is
 /// declared.
 ///
-/// Of a setting with only one value, the oldest contribution wins, then owner and set identifier in alphabetical order.
+/// Of a setting with only one value, the oldest contribution of a webhook client wins, then the oldest one that was read in Kubernetes, then
+/// owner and set identifier in alphabetical order.
 pub fn merge_name(
     name: &Name,
     mut contributions: Vec<NameContribution>,
@@ -191,7 +194,7 @@ pub fn merge_name(
     declared: &DeclaredObjects<'_>,
     pool: PoolName,
 ) -> MergedName {
-    contributions.sort_by(|a, b| (a.since, &a.owner, &a.set).cmp(&(b.since, &b.owner, &b.set)));
+    contributions.sort_by(|a, b| (a.is_read, a.since, &a.owner, &a.set).cmp(&(b.is_read, b.since, &b.owner, &b.set)));
     let mut merged = MergedName::default();
     if let Some((steered, _)) = declared.steered.filter(|_| declared.is_shared || declared.is_closed) {
         let pool = &steered.pool;

@@ -346,7 +346,7 @@ fn choose_gateway(api: &KubernetesApi, mut gateways: Vec<GatewaySummary>) -> Opt
 
 /// Logs that a name has lost its last ready endpoint in a cluster, or has one again.
 fn log_endpoints(cluster: &ClusterName, name: &str, before: Option<&FoundName>, now: Option<&FoundName>) {
-    let [was, is] = [before, now].map(|name| name.and_then(|name| name.ready));
+    let [was, is] = [before, now].map(|name| name.and_then(FoundName::ready));
     match (was, is) {
         (Some(1..), Some(0)) => tracing::warn!(%cluster, name, "no ready endpoint; the cluster is not answered"),
         (Some(0), Some(ready @ 1..)) => tracing::info!(%cluster, name, ready, "ready endpoints again"),

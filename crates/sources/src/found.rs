@@ -36,8 +36,6 @@ pub struct FoundCluster {
 pub struct FoundName {
     /// Rows that its objects declare.
     pub rows: Box<[FoundRow]>,
-    /// Number of ready endpoints behind it; `None` if that is not known.
-    pub ready: Option<u32>,
 }
 
 /// A row that an object declares.
@@ -51,6 +49,18 @@ pub struct FoundRow {
     pub object: ObjectKey,
     /// The row.
     pub row: Arc<ReadRow>,
+    /// Number of ready endpoints that it leads to; `None` if that is not known.
+    pub ready: Option<u32>,
+}
+
+impl FoundName {
+    /// Returns the number of ready endpoints; `None` if it is not known.
+    pub(crate) fn ready(&self) -> Option<u32> {
+        match Ready::of(self.rows.iter()) {
+            Ready::Endpoints(count) => Some(count),
+            Ready::NotExposed | Ready::Unknown => None,
+        }
+    }
 }
 
 impl FoundRow {
@@ -110,7 +120,7 @@ pub fn add_addresses(desired: &mut DesiredState, found: &Found) {
 }
 
 /// Takes out the members of pools whose clusters have no ready endpoint of the pools' names, and gives pools that weigh by pods their
-/// numbers. `names` returns the names of a pool.
+/// numbers. `names` returns the names of a pool, and `is_granted` whether the row may claim a name: those of others say nothing about it.
 ///
 /// A member that is taken out keeps its place: it is down until its cluster has an endpoint again. A cluster that does not expose a name
 /// has none, unless no cluster of the pool exposes it: then what is read says nothing about it.
@@ -119,6 +129,7 @@ pub fn weigh_members<'a>(
     found: &Found,
     pools: impl IntoIterator<Item = PoolName>,
     names: impl Fn(&PoolName) -> Vec<&'a Name>,
+    is_granted: impl Fn(&FoundRow, &Name) -> bool,
 ) {
     if found.is_empty() {
         return;
@@ -131,14 +142,18 @@ pub fn weigh_members<'a>(
         if !before.members.iter().any(|member| found.contains_key(&member.cluster)) {
             continue;
         }
-        let texts: Vec<String> = names(&pool).iter().take(NAMES_MAX + 1).map(|name| text_of(name)).collect();
-        if texts.is_empty() || texts.len() > NAMES_MAX {
+        let names: Vec<(String, &Name)> =
+            names(&pool).into_iter().take(NAMES_MAX + 1).map(|name| (text_of(name), name)).collect();
+        if names.is_empty() || names.len() > NAMES_MAX {
             continue;
         }
         let ready = |cluster: &ClusterName| -> Option<Ready> {
             let cluster = found.get(cluster)?;
-            let of_names = texts.iter().map(|text| Ready::of(cluster.names.get(&**text).map(|name| &**name)));
-            of_names.max()
+            let of_name = |(text, name): &(String, &Name)| {
+                let rows = cluster.names.get(&**text).into_iter().flat_map(|found| &found.rows);
+                Ready::of(rows.filter(|row| is_granted(row, name)))
+            };
+            names.iter().map(of_name).max()
         };
         let of_members: Vec<Option<Ready>> = before.members.iter().map(|member| ready(&member.cluster)).collect();
         if of_members.iter().flatten().all(|ready| *ready == Ready::NotExposed) {
@@ -196,11 +211,18 @@ enum Ready {
 }
 
 impl Ready {
-    fn of(name: Option<&FoundName>) -> Self {
-        match name {
-            None => Self::NotExposed,
-            Some(FoundName { ready: None, .. }) => Self::Unknown,
-            Some(FoundName { ready: Some(count), .. }) => Self::Endpoints(*count),
+    /// Returns the endpoints of rows of one name. They often lead to the same service, whose endpoints count once.
+    fn of<'a>(rows: impl Iterator<Item = &'a FoundRow>) -> Self {
+        let of_rows = rows.map(|row| row.ready.map_or(Self::Unknown, Self::Endpoints));
+        of_rows.reduce(Self::better).unwrap_or(Self::NotExposed)
+    }
+
+    /// Returns the one that says more: the larger number, and what cannot be counted only in place of none.
+    fn better(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Endpoints(1..), Self::Unknown) => self,
+            (Self::Unknown, Self::Endpoints(1..)) => other,
+            _ => self.max(other),
         }
     }
 }
@@ -234,9 +256,12 @@ const NAMES_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {
+    use fairway_contributions::Row;
     use fairway_model::{Cluster, Member, Policy, Pool, SteeredName};
+    use fairway_providers::Endpoint;
 
     use super::*;
+    use crate::objects::Kind;
 
     fn cluster(name: &str) -> ClusterName {
         ClusterName::new(name).unwrap()
@@ -257,13 +282,24 @@ mod tests {
         desired
     }
 
-    /// `ready` of each cluster: `-` not exposed, `?` unknown, else a number; clusters after the list are not read.
+    /// `ready` of each cluster: `-` not exposed, `?` unknown, else a number, of several rows with `+`; `evil` before it for a namespace
+    /// without a grant. Clusters after the list are not read.
     fn found(ready: &[&str]) -> Found {
         let of = |(name, ready): (&str, &&str)| {
             let mut found = FoundCluster::default();
-            if *ready != "-" {
-                let name = FoundName { rows: Box::default(), ready: ready.parse().ok() };
-                found.names.insert("shop.test".into(), Arc::new(name));
+            let row = |ready: &str, namespace: &str| FoundRow {
+                owner: format!("kubernetes:{name}/{namespace}").into(),
+                tenant: Arc::new(Tenant::Namespace { cluster: name.to_owned(), namespace: namespace.to_owned() }),
+                object: ObjectKey::new(Kind::Service, namespace, "web"),
+                row: Arc::new(ReadRow::new(Row { since: 1, endpoint: Endpoint::default(), held: None })),
+                ready: ready.parse().ok(),
+            };
+            let rows: Vec<_> = match ready.strip_prefix("evil") {
+                Some(ready) => vec![row(ready, "evil")],
+                None => ready.split('+').filter(|ready| *ready != "-").map(|ready| row(ready, "shop")).collect(),
+            };
+            if !rows.is_empty() {
+                found.names.insert("shop.test".into(), Arc::new(FoundName { rows: rows.into() }));
             }
             (cluster(name), Arc::new(found))
         };
@@ -275,7 +311,8 @@ mod tests {
         let mut desired = state(by_pods);
         let name: Name = "shop.test".parse().unwrap();
         let pool = PoolName::new("shop").unwrap();
-        weigh_members(&mut desired, &found(ready), [pool.clone()], |_| vec![&name]);
+        let is_granted = |row: &FoundRow, _: &Name| *row.object.namespace == *"shop";
+        weigh_members(&mut desired, &found(ready), [pool.clone()], |_| vec![&name], is_granted);
         let members = desired.pools.get(&pool).unwrap().members.iter();
         let shown = members.map(|of| format!("{}{}", of.weight.0, if of.monitor.is_some() { "!" } else { "" }));
         shown.collect::<Vec<_>>().join(" ")
@@ -289,6 +326,9 @@ mod tests {
             (&["0", "0", "0", "0"], "10! 10! 10! 10!"),
             (&["-", "-"], "10 10 10 10"),
             (&["?", "-"], "10 10! 10 10"),
+            (&["0+?", "0+2"], "10 10 10 10"),
+            (&["-", "evil3"], "10 10 10 10"),
+            (&["0", "evil3"], "10! 10! 10 10"),
             (&[], "10 10 10 10"),
         ] {
             assert_eq!(weighed(false, ready), expected, "{ready:?}");
@@ -299,6 +339,7 @@ mod tests {
     fn weights_are_multiplied_by_ready_pods() {
         for (ready, expected) in [
             (&["3", "1"][..], "30 10 20 20"),
+            (&["3+2", "1+?", "evil9"], "30 10 20! 20"),
             (&["3", "1", "2", "0"], "30 10 20 10!"),
             (&["?", "4"], "40 40 40 40"),
             (&["0", "0"], "10! 10! 10 10"),

@@ -36,14 +36,11 @@ pub(crate) fn found_name(
                 tenant: Arc::clone(&tenant),
                 object: exposure.object.clone(),
                 row,
+                ready: exposure.ready,
             });
         }
     }
-    // Objects of one name often lead to the same service, whose endpoints count once.
-    let known = exposures.iter().filter_map(|exposure| exposure.ready).max();
-    let is_unknown = known.unwrap_or(0) == 0 && exposures.iter().any(|exposure| exposure.ready.is_none());
-    let ready = known.filter(|_| !is_unknown);
-    (!rows.is_empty()).then(|| FoundName { rows: rows.into(), ready })
+    (!rows.is_empty()).then(|| FoundName { rows: rows.into() })
 }
 
 /// Returns the endpoints of an exposure.

@@ -20,20 +20,15 @@ struct Cluster {
     hosts: Vec<String>,
     #[serde(default)]
     status_port: bool,
-    names: BTreeMap<String, SavedName>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct SavedName {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ready: Option<u32>,
-    rows: Vec<SavedRow>,
+    names: BTreeMap<String, Vec<SavedRow>>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct SavedRow {
     namespace: String,
     object: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ready: Option<u32>,
     row: Row,
 }
 
@@ -45,11 +40,14 @@ pub(crate) fn encode(found: &Found) -> Vec<u8> {
             _ => String::new(),
         };
         let endpoint = row.row.endpoint();
-        SavedRow { namespace, object: row.object.to_string(), row: Row { endpoint, ..row.row.row.clone() } }
+        SavedRow {
+            namespace,
+            object: row.object.to_string(),
+            ready: row.ready,
+            row: Row { endpoint, ..row.row.row.clone() },
+        }
     };
-    let name = |(text, name): (&Arc<str>, &Arc<FoundName>)| {
-        (text.to_string(), SavedName { ready: name.ready, rows: name.rows.iter().map(row).collect() })
-    };
+    let name = |(text, name): (&Arc<str>, &Arc<FoundName>)| (text.to_string(), name.rows.iter().map(row).collect());
     let cluster = |(key, cluster): (&ClusterName, &Arc<FoundCluster>)| {
         let hosts = cluster.hosts.iter().map(Name::to_string).collect();
         let names = cluster.names.iter().map(name).collect();
@@ -68,16 +66,17 @@ pub(crate) fn decode(text: &[u8]) -> Result<Found, serde_json::Error> {
     let file: File = serde_json::from_slice(text)?;
     let cluster = |(key, saved): (String, Cluster)| {
         let key = ClusterName::new(&key).ok()?;
-        let row = |SavedRow { namespace, object, row }: SavedRow| {
+        let row = |SavedRow { namespace, object, ready, row }: SavedRow| {
             Some(FoundRow {
                 owner: format!("kubernetes:{key}/{namespace}").into(),
                 tenant: Arc::new(Tenant::Namespace { cluster: key.to_string(), namespace }),
                 object: object.parse().ok()?,
                 row: Arc::new(ReadRow::new(row)),
+                ready,
             })
         };
-        let name = |(text, SavedName { ready, rows }): (String, SavedName)| {
-            (Arc::from(text), Arc::new(FoundName { ready, rows: rows.into_iter().filter_map(row).collect() }))
+        let name = |(text, rows): (String, Vec<SavedRow>)| {
+            (Arc::from(text), Arc::new(FoundName { rows: rows.into_iter().filter_map(row).collect() }))
         };
         let found = FoundCluster {
             addresses: saved.addresses,
@@ -110,13 +109,14 @@ mod tests {
             tenant: Arc::new("namespace:eu1/shop".parse().unwrap()),
             object: "Service shop/web".parse().unwrap(),
             row: Arc::new(ReadRow::new(Row { since: 7, endpoint, held: None })),
+            ready: Some(3),
         };
         let mut cluster = FoundCluster {
             addresses: vec!["192.0.2.1".parse().unwrap()],
             hosts: vec!["lb.test".parse().unwrap()],
             ..FoundCluster::default()
         };
-        cluster.names.insert("shop.test".into(), Arc::new(FoundName { rows: [row].into(), ready: Some(3) }));
+        cluster.names.insert("shop.test".into(), Arc::new(FoundName { rows: [row].into() }));
         let found: Found = [(key, Arc::new(cluster))].into();
         let text = encode(&found);
         assert_eq!(decode(&text).unwrap(), found);

@@ -48,12 +48,13 @@ fn exposed(cluster: &str, text: &str, dice: &mut SplitMix) -> FoundName {
         provider_specific: if dice.below(5) == 0 { vec![] } else { properties },
         ..Endpoint::default()
     };
+    let ready = dice.below(5);
     let row = FoundRow {
         owner: format!("kubernetes:{cluster}/{namespace}").into(),
         tenant: Arc::new(Tenant::Namespace { cluster: cluster.to_owned(), namespace: namespace.to_owned() }),
         object: ObjectKey::new(Kind::HttpRoute, namespace, "r"),
         row: Arc::new(ReadRow::new(Row { since: dice.below(3), endpoint, held: None })),
+        ready: (ready < 4).then_some(ready as u32),
     };
-    let ready = dice.below(5);
-    FoundName { rows: [row].into(), ready: (ready < 4).then_some(ready as u32) }
+    FoundName { rows: [row].into() }
 }

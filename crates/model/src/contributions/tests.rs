@@ -15,6 +15,7 @@ fn contribution(owner: &str, set: &str, address: &str) -> NameContribution {
         owner: owner.into(),
         hosts: vec![],
         set: set.into(),
+        is_read: false,
         since: 0,
         addresses: vec![address.parse().unwrap()],
         spec: Arc::default(),
@@ -149,6 +150,15 @@ fn oldest_policy_and_smallest_ttl_are_used() {
         ["a/x: policy differs from that of b (set \"y\"), which is older and takes precedence"]
     );
     assert_eq!(members(&merged)[1], ("at+192.0.2.1".to_owned(), 7, 1));
+}
+
+#[test]
+fn webhook_comes_before_what_is_read() {
+    let weighing = |weight| ContributedSpec { weight: Some(Weight(weight)), ..ContributedSpec::default() };
+    let read = NameContribution { is_read: true, ..with_spec(contribution("k", "x", "192.0.2.1"), weighing(7)) };
+    let young = NameContribution { since: 5, ..with_spec(contribution("w", "x", "192.0.2.1"), weighing(3)) };
+    let merged = merge(vec![read, young]);
+    assert_eq!(members(&merged), [("at+192.0.2.1".to_owned(), 3, 1)], "one member, with the weight of the webhook");
 }
 
 #[test]
