@@ -7,8 +7,8 @@ use std::{
 
 use fairway_access::{NameGrants, Tenant};
 use fairway_model::{
-    ContributionProblem, DeclaredClusters, DeclaredObjects, DesiredState, MergedName, Name, NameContribution, Permille,
-    Pool, RecordSet, Rtype, SharedNamePolicy, SteeredName, merge_name,
+    ContributedSpec, ContributionProblem, DeclaredClusters, DeclaredObjects, DesiredState, MergedName, Name,
+    NameContribution, Permille, Pool, RecordSet, Rtype, SharedNamePolicy, SteeredName, merge_name,
 };
 
 use super::{
@@ -102,7 +102,7 @@ pub(crate) fn merge(rows: &[OwnedRow<'_>], context: &MergeContext<'_>) -> Merged
     let mut merged = MergedRows::default();
     let (mut contributions, mut sets) = (BTreeMap::<_, NameContribution>::new(), Vec::new());
     for owned in rows {
-        let OwnedRow { owner, tenant, lease_weight, row } = owned;
+        let OwnedRow { owner, lease_weight, row, .. } = owned;
         let mut warn = |what| merged.warnings.push(warning(row, owner, what));
         for what in &row.problems {
             warn(format!("{}: {what}", row.row.endpoint.record_type));
@@ -118,18 +118,8 @@ pub(crate) fn merge(rows: &[OwnedRow<'_>], context: &MergeContext<'_>) -> Merged
         match &row.meaning {
             Meaning::Addresses(_, spec) | Meaning::Host(_, spec) => {
                 let set: Arc<str> = row.row.endpoint.set_identifier.as_str().into();
-                let new = || NameContribution {
-                    owner: Arc::clone(owner),
-                    set: Arc::clone(&set),
-                    is_read: matches!(**tenant, Tenant::Namespace { .. }),
-                    since: row.row.since,
-                    addresses: vec![],
-                    hosts: vec![],
-                    spec: Arc::clone(spec),
-                    lease_weight: *lease_weight,
-                    is_held: row.row.held.is_some(),
-                };
-                let contribution = contributions.entry((Arc::clone(owner), Arc::clone(&set))).or_insert_with(new);
+                let contribution = contributions.entry((Arc::clone(owner), Arc::clone(&set)));
+                let contribution = contribution.or_insert_with(|| new_contribution(owned, set, spec));
                 row.meaning.add_to(contribution);
                 contribution.since = contribution.since.min(row.row.since);
                 contribution.is_held &= row.row.held.is_some();
@@ -158,6 +148,21 @@ pub(crate) fn merge(rows: &[OwnedRow<'_>], context: &MergeContext<'_>) -> Merged
     let is_steered = merged.of_name.as_ref().is_some_and(|of_name| of_name.steered.is_some());
     merged.records = merge_records(sets, is_steered, &mut merged.warnings);
     merged.in_order()
+}
+
+/// Returns the contribution of a row, as yet without addresses.
+fn new_contribution(owned: &OwnedRow<'_>, set: Arc<str>, spec: &Arc<ContributedSpec>) -> NameContribution {
+    NameContribution {
+        owner: Arc::clone(&owned.owner),
+        set,
+        is_read: matches!(*owned.tenant, Tenant::Namespace { .. }),
+        since: owned.row.row.since,
+        addresses: vec![],
+        hosts: vec![],
+        spec: Arc::clone(spec),
+        lease_weight: owned.lease_weight,
+        is_held: owned.row.row.held.is_some(),
+    }
 }
 
 impl MergedRows {

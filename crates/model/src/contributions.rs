@@ -114,6 +114,8 @@ pub struct WeightOrigin {
     pub weight: Option<Weight>,
     /// The lease weight, by which it is multiplied.
     pub lease_weight: Permille,
+    /// True if it was read in a Kubernetes cluster.
+    pub is_read: bool,
 }
 
 /// A cluster that is not declared and is identified by its addresses or its host name.
@@ -415,7 +417,13 @@ impl Merging<'_> {
     }
 
     fn add(&mut self, contribution: &NameContribution, cluster: ClusterName, factor: u32) {
-        if self.pool.members.iter().any(|member| member.cluster == cluster) {
+        if let Some(at) = self.pool.members.iter().position(|member| member.cluster == cluster) {
+            let first = &self.merged.origins[at];
+            // Two namespaces of one cluster; what a cluster contributes by the webhook, too, is one member on purpose.
+            if first.is_read && contribution.is_read && first.owner != contribution.owner {
+                let message = format!("{} declares {} in {cluster} already, and is older", first.owner, self.name);
+                self.reject(contribution, message);
+            }
             return;
         }
         if self.pool.members.len() >= Pool::MEMBERS_MAX {
@@ -439,6 +447,7 @@ impl Merging<'_> {
             set,
             weight: spec.weight,
             lease_weight: contribution.lease_weight,
+            is_read: contribution.is_read,
         });
         self.pool.members.push(Member {
             weight: Weight(u16::try_from(weight).unwrap_or(u16::MAX)),

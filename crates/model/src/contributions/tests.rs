@@ -162,6 +162,15 @@ fn webhook_comes_before_what_is_read() {
 }
 
 #[test]
+fn second_namespace_of_a_cluster_is_not_used_and_has_a_warning() {
+    let read = |owner: &str, since| NameContribution { is_read: true, since, ..contribution(owner, "eu", "192.0.2.1") };
+    let merged = merge(vec![read("kubernetes:eu/evil", 9), read("kubernetes:eu/shop", 1)]);
+    assert_eq!(members(&merged).len(), 1);
+    let [problem] = &problems(&merged)[..] else { panic!("{merged:?}") };
+    assert!(problem.starts_with("kubernetes:eu/evil/eu: kubernetes:eu/shop declares"), "{problem}");
+}
+
+#[test]
 fn members_join_a_declared_pool_unless_it_is_shared() {
     let mut declared = DesiredState::default();
     let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::WEIGHTED);
