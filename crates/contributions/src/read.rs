@@ -11,7 +11,7 @@ use std::{
 
 use fairway_model::{
     Check, ClusterName, ContributedSpec, HttpCheck, Monitor, MonitorName, Name, NameContribution, RecordSet, Rtype,
-    StatusSet, Tier, TlsCheck, Ttl, Weight, closest,
+    Tier, TlsCheck, Ttl, Weight, closest,
 };
 use fairway_providers::{Endpoint, Json, plain_name};
 use fairway_zonefile::rdata_from_text;
@@ -433,17 +433,7 @@ impl Health {
         let scheme = scheme.unwrap_or(usual);
         let port = port.unwrap_or(if scheme == "http" { 80 } else { 443 });
         let path = path.unwrap_or_else(|| "/".to_owned());
-        let http = |tls| HttpCheck {
-            port,
-            path: path.clone(),
-            method: "GET".to_owned(),
-            host: None,
-            headers: vec![],
-            status: StatusSet::default(),
-            body: None,
-            response_header: None,
-            tls,
-        };
+        let http = |tls| HttpCheck { tls, ..HttpCheck::get(port, &path) };
         let (check, text) = match scheme {
             "none" => (Check::Always, "webhook+none".to_owned()),
             "tcp" => (Check::Tcp { port }, format!("webhook+tcp+{port}")),

@@ -12,12 +12,13 @@ use std::{
     sync::Arc,
 };
 
+use fairway_access::Tenant;
 use fairway_contributions::{Contributed, DeclaredName, MergeContext, RejectedNames};
 use fairway_model::{
     Cluster, ClusterName, DeclaredClusters, DesiredState, Name, PinnedPools, PoolName, SharedSet, SteeredName,
 };
 
-use fairway_sources::{FoundRow, add_addresses, owned_rows, weigh_members};
+use fairway_sources::{add_addresses, owned_rows, weigh_members};
 
 use super::{
     affected::AffectedParts,
@@ -192,9 +193,7 @@ impl Job<'_> {
         };
         let of_pool = |pool: &PoolName| by_pool.get(pool).into_iter().flatten().copied().collect();
         let grants = &self.files.settings.access.names;
-        let is_granted = |row: &FoundRow, name: &Name| {
-            row.row.rtype().is_none_or(|rtype| grants.check(&row.tenant, name, rtype).is_ok())
-        };
+        let is_granted = |tenant: &Tenant, name: &Name, rtype| grants.check(tenant, name, rtype).is_ok();
         weigh_members(Arc::make_mut(desired), found, pools, of_pool, is_granted);
     }
 

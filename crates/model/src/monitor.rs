@@ -112,6 +112,23 @@ pub struct HttpCheck {
     pub tls: Option<TlsCheck>,
 }
 
+impl HttpCheck {
+    /// Returns a plain GET request with every default.
+    pub fn get(port: u16, path: &str) -> Self {
+        Self {
+            port,
+            path: path.to_owned(),
+            method: "GET".to_owned(),
+            host: None,
+            headers: vec![],
+            status: StatusSet::default(),
+            body: None,
+            response_header: None,
+            tls: None,
+        }
+    }
+}
+
 /// A gRPC health check.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GrpcCheck {

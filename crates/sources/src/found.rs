@@ -9,7 +9,7 @@ use std::{
 use fairway_access::Tenant;
 use fairway_contributions::{OwnedRow, ReadRow};
 use fairway_model::{
-    Check, ClusterName, DesiredState, HttpCheck, Monitor, MonitorName, Name, Permille, PoolName, SharedMap, StatusSet,
+    Check, ClusterName, DesiredState, HttpCheck, Monitor, MonitorName, Name, Permille, PoolName, Rtype, SharedMap,
     Weight,
 };
 
@@ -120,7 +120,8 @@ pub fn add_addresses(desired: &mut DesiredState, found: &Found) {
 }
 
 /// Takes out the members of pools whose clusters have no ready endpoint of the pools' names, and gives pools that weigh by pods their
-/// numbers. `names` returns the names of a pool, and `is_granted` whether the row may claim a name: those of others say nothing about it.
+/// numbers. `names` returns the names of a pool, and `is_granted` whether a tenant may claim a name with a type: what others declare, and
+/// what is no member, says nothing about the name.
 ///
 /// A member that is taken out keeps its place: it is down until its cluster has an endpoint again. A cluster that does not expose a name
 /// has none, unless no cluster of the pool exposes it: then what is read says nothing about it.
@@ -129,7 +130,7 @@ pub fn weigh_members<'a>(
     found: &Found,
     pools: impl IntoIterator<Item = PoolName>,
     names: impl Fn(&PoolName) -> Vec<&'a Name>,
-    is_granted: impl Fn(&FoundRow, &Name) -> bool,
+    is_granted: impl Fn(&Tenant, &Name, Rtype) -> bool,
 ) {
     if found.is_empty() {
         return;
@@ -151,7 +152,11 @@ pub fn weigh_members<'a>(
             let cluster = found.get(cluster)?;
             let of_name = |(text, name): &(String, &Name)| {
                 let rows = cluster.names.get(&**text).into_iter().flat_map(|found| &found.rows);
-                Ready::of(rows.filter(|row| is_granted(row, name)))
+                let is_one = |row: &&FoundRow| {
+                    let rtype = row.row.rtype().filter(|_| row.row.is_member());
+                    rtype.is_some_and(|rtype| is_granted(&row.tenant, name, rtype))
+                };
+                Ready::of(rows.filter(is_one))
             };
             names.iter().map(of_name).max()
         };
@@ -229,17 +234,7 @@ impl Ready {
 
 /// Returns the monitor of Istio's gateways: they answer at their status port whether they are ready.
 fn ready_at_status_port() -> Monitor {
-    Monitor::new(Check::Http(HttpCheck {
-        port: 15_021,
-        path: "/healthz/ready".to_owned(),
-        method: "GET".to_owned(),
-        host: None,
-        headers: vec![],
-        status: StatusSet::default(),
-        body: None,
-        response_header: None,
-        tls: None,
-    }))
+    Monitor::new(Check::Http(HttpCheck::get(15_021, "/healthz/ready")))
 }
 
 /// Returns the text of a name: lower case, no final dot.
@@ -282,8 +277,23 @@ mod tests {
         desired
     }
 
+    /// Returns what an object of a namespace declares: an address, a text, or nothing that can be served.
+    fn endpoint(namespace: &str) -> Endpoint {
+        let (record_type, target) = match namespace {
+            "text" => ("TXT", "a text"),
+            "wrong" => ("A", "no address"),
+            _ => ("A", "192.0.2.1"),
+        };
+        Endpoint {
+            dns_name: "shop.test".to_owned(),
+            record_type: record_type.to_owned(),
+            targets: vec![target.to_owned()],
+            ..Endpoint::default()
+        }
+    }
+
     /// `ready` of each cluster: `-` not exposed, `?` unknown, else a number, of several rows with `+`; `evil` before it for a namespace
-    /// without a grant. Clusters after the list are not read.
+    /// without a grant, and for two with one that declare no member. Clusters after the list are not read.
     fn found(ready: &[&str]) -> Found {
         let of = |(name, ready): (&str, &&str)| {
             let mut found = FoundCluster::default();
@@ -291,11 +301,11 @@ mod tests {
                 owner: format!("kubernetes:{name}/{namespace}").into(),
                 tenant: Arc::new(Tenant::Namespace { cluster: name.to_owned(), namespace: namespace.to_owned() }),
                 object: ObjectKey::new(Kind::Service, namespace, "web"),
-                row: Arc::new(ReadRow::new(Row { since: 1, endpoint: Endpoint::default(), held: None })),
+                row: Arc::new(ReadRow::new(Row { since: 1, endpoint: endpoint(namespace), held: None })),
                 ready: ready.parse().ok(),
             };
             let rows: Vec<_> = match ready.strip_prefix("evil") {
-                Some(ready) => vec![row(ready, "evil")],
+                Some(ready) => vec![row(ready, "evil"), row(ready, "text"), row(ready, "wrong")],
                 None => ready.split('+').filter(|ready| *ready != "-").map(|ready| row(ready, "shop")).collect(),
             };
             if !rows.is_empty() {
@@ -311,7 +321,8 @@ mod tests {
         let mut desired = state(by_pods);
         let name: Name = "shop.test".parse().unwrap();
         let pool = PoolName::new("shop").unwrap();
-        let is_granted = |row: &FoundRow, _: &Name| *row.object.namespace == *"shop";
+        let evil = |tenant: &Tenant| matches!(tenant, Tenant::Namespace { namespace, .. } if namespace == "evil");
+        let is_granted = |tenant: &Tenant, _: &Name, _| !evil(tenant);
         weigh_members(&mut desired, &found(ready), [pool.clone()], |_| vec![&name], is_granted);
         let members = desired.pools.get(&pool).unwrap().members.iter();
         let shown = members.map(|of| format!("{}{}", of.weight.0, if of.monitor.is_some() { "!" } else { "" }));
