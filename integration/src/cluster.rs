@@ -168,6 +168,26 @@ current-context: fairway
         self.kubectl(&["-n", namespace, "patch", kind, name, "--subresource=status", "--type=merge", "-p", &status]);
     }
 
+    /// Installs Istio's kinds, and creates an ingress gateway with this address: a Service, and the Gateway `istio-system/web` for all
+    /// hosts.
+    pub fn add_gateway(&self, address: &str) {
+        self.apply_kinds("istio.yaml");
+        self.kubectl(&["create", "namespace", "istio-system"]);
+        self.apply(
+            "apiVersion: v1
+kind: Service
+metadata: { name: istio-ingressgateway, namespace: istio-system, labels: { istio: ingressgateway } }
+spec: { type: LoadBalancer, selector: { istio: ingressgateway }, ports: [ { port: 80 } ] }
+---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: { name: web, namespace: istio-system }
+spec: { selector: { istio: ingressgateway }, servers: [ { port: { number: 80, name: http, protocol: HTTP }, hosts: [ \"*\" ] } ] }
+",
+        );
+        self.give_address("service", "istio-system", "istio-ingressgateway", address);
+    }
+
     /// Creates a Service of type LoadBalancer with an address and these annotations.
     pub fn expose(&self, service: &str, address: &str, annotations: &[(&str, &str)]) {
         self.expose_in("default", service, address, annotations);

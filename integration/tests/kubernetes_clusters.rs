@@ -23,23 +23,11 @@ const CLIENT_SUBNET: u16 = 8;
 /// Addresses of the ingress gateways of both clusters.
 const GATEWAYS: [&str; 2] = ["127.0.7.1", "127.0.7.2"];
 
-/// Kinds of the objects of the tests.
-const KINDS: [&str; 3] = ["istio.yaml", "gateway-api-gateway.networking.k8s.io_httproutes.yaml", GATEWAY_KIND];
-const GATEWAY_KIND: &str = "gateway-api-gateway.networking.k8s.io_gateways.yaml";
-
 /// Starts a cluster with an ingress gateway that has an address, and with a service of this number of replicas that is exposed as
 /// `shop.gslb.example` with these annotations.
 fn cluster(name: &'static str, address: &str, replicas: u32, annotations: &str) -> Cluster {
     let cluster = Cluster::start_with_controllers(name);
-    KINDS.iter().for_each(|kind| cluster.apply_kinds(kind));
-    cluster.kubectl(&["create", "namespace", "istio-system"]);
-    cluster.apply(
-        "apiVersion: v1\nkind: Service\nmetadata: { name: istio-ingressgateway, namespace: istio-system, labels: { istio: ingressgateway } }\n\
-         spec: { type: LoadBalancer, selector: { istio: ingressgateway }, ports: [ { port: 80 } ] }\n---\n\
-         apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: { name: web, namespace: istio-system }\n\
-         spec: { selector: { istio: ingressgateway }, servers: [ { port: { number: 80, name: http, protocol: HTTP }, hosts: [ \"*\" ] } ] }\n",
-    );
-    cluster.give_address("service", "istio-system", "istio-ingressgateway", address);
+    cluster.add_gateway(address);
     cluster.deploy(NAMESPACE, "web", replicas);
     cluster.apply(&virtual_service("web", NAMESPACE, "shop.gslb.example", annotations));
     cluster
@@ -62,12 +50,13 @@ fn gateways() -> (Vec<TcpListener>, u16) {
 
 /// Returns a configuration with these clusters, whose gateways are probed at a port.
 fn config(clusters: &[(&str, &str)], port: u16, more: &str) -> String {
-    let clusters: Vec<_> =
-        clusters.iter().map(|(name, access)| format!("  - {{ name: {name}, kubernetes: {{ {access} }} }}\n")).collect();
+    let line = |(name, access): &(&str, &str)| {
+        format!("  - {{ name: {name}, monitor: gateway, kubernetes: {{ {access} }} }}\n")
+    };
+    let clusters: String = clusters.iter().map(line).collect();
     format!(
         "zones: [ {{ name: gslb.example, ns: [ns1.example.net] }} ]\nhealth: {{ networks: {{ allow: [127.0.0.0/8] }} }}\n\
-         monitors: [ {{ name: gateway, type: tcp, port: {port}, period: 200ms, timeout: 200ms, rise: 1, fall: 2 }} ]\nclusters:\n{}{more}",
-        clusters.concat().replace(" } }", " }, monitor: gateway }")
+         monitors: [ {{ name: gateway, type: tcp, port: {port}, period: 200ms, timeout: 200ms, rise: 1, fall: 2 }} ]\nclusters:\n{clusters}{more}"
     )
 }
 
@@ -155,12 +144,8 @@ fn names_weights_and_endpoints_follow_two_clusters() {
     });
     eu.kubectl(&["-n", NAMESPACE, "delete", "virtualservice", "more"]);
     wait_until("the deleted name is gone", LIMIT, || answer(&server, "more.gslb.example", 1).is_empty());
-    let state = kubernetes(&server, "eu1");
-    assert_eq!(
-        (&state["gateway"], &state["names"]),
-        (&json!("Service istio-system/istio-ingressgateway"), &json!(1)),
-        "{state:#}"
-    );
+    wait_until("one name is left in the status", LIMIT, || kubernetes(&server, "eu1")["names"] == 1);
+    assert_eq!(kubernetes(&server, "eu1")["gateway"], "Service istio-system/istio-ingressgateway");
 
     // The address of the gateway changes.
     eu.give_address("service", "istio-system", "istio-ingressgateway", "127.0.7.3");
@@ -203,6 +188,66 @@ fn cluster_that_cannot_be_read_keeps_its_names() {
     wait_until("the outage is over", LIMIT, || server.metric("fairway_kubernetes_failing_seconds", "eu1") == 0.0);
 }
 
+#[test]
+fn route_of_the_gateway_api_is_answered_with_the_address_of_its_gateway() {
+    let eu = Cluster::start_with_controllers("eu1");
+    for kind in ["httproutes", "gateways"] {
+        eu.apply_kinds(&format!("gateway-api-gateway.networking.k8s.io_{kind}.yaml"));
+    }
+    eu.deploy(NAMESPACE, "web", 1);
+    eu.apply(
+        "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: { name: gw, namespace: shop }\n\
+         spec: { gatewayClassName: any, listeners: [ { name: http, port: 80, protocol: HTTP, hostname: \"*.gslb.example\" } ] }\n---\n\
+         apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: { name: web, namespace: shop }\n\
+         spec: { parentRefs: [ { name: gw } ], hostnames: [ shop.gslb.example ], rules: [ { backendRefs: [ { name: web, port: 80 } ] } ] }\n",
+    );
+    let patch = |kind: &str, name: &str, status: Value| {
+        let status = json!({ "status": status }).to_string();
+        eu.kubectl(&["-n", NAMESPACE, "patch", kind, name, "--subresource=status", "--type=merge", "-p", &status]);
+    };
+    patch("gateway", "gw", json!({ "addresses": [{ "type": "IPAddress", "value": GATEWAYS[0] }] }));
+    let (_listeners, port) = gateways();
+    let server = Fairway::start(&config(&[("eu1", &kubeconfig(&eu))], port, ""), &[]);
+    wait_until("the missing acceptance is shown", LIMIT, || kubernetes(&server, "eu1")["problems"] != json!([]));
+    assert!(answer(&server, "shop.gslb.example", 1).is_empty(), "no controller has accepted the route");
+    let condition = json!({ "type": "Accepted", "status": "True", "reason": "Accepted", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z" });
+    let parent =
+        json!({ "parentRef": { "name": "gw" }, "controllerName": "test.example/gateway", "conditions": [condition] });
+    patch("httproute", "web", json!({ "parents": [parent] }));
+    wait_answered(&server, &GATEWAYS[..1]);
+    wait_until("no problem is left", LIMIT, || kubernetes(&server, "eu1")["problems"] == json!([]));
+    assert_eq!(kubernetes(&server, "eu1")["gateway"], "Gateway shop/gw");
+}
+
+#[test]
+fn credentials_are_renewed_and_those_of_a_secret_use_no_files() {
+    let eu = Cluster::start("eu1");
+    eu.expose("web", GATEWAYS[0], &[("hostname", "shop.gslb.example")]);
+    let whole = eu.kubectl(&["config", "view", "--raw", "--flatten"]);
+    let file = |name: &str, credentials: &str| {
+        let path = eu.folder.path().join(name);
+        fs::write(&path, whole.replace("token: admin-token", credentials)).expect("the folder can be written");
+        path.display().to_string()
+    };
+    for (secret, credentials) in [("good", "token: admin-token"), ("bad", "tokenFile: /etc/hostname")] {
+        let from = format!("--from-file=kubeconfig={}", file(secret, credentials));
+        eu.kubectl(&["create", "secret", "generic", secret, &from]);
+    }
+    let of_secret = |name: &str| format!("{}, secretRef: {{ namespace: default, name: {name} }}", kubeconfig(&eu));
+    let old = format!("kubeconfig: \"{}\"", file("renewed", "token: expired"));
+    let clusters = [("eu1", &*old), ("eu2", &of_secret("good")), ("eu3", &of_secret("bad"))];
+    let server = Fairway::start(&config(&clusters, free_port(), ""), &[]);
+    let failure = |cluster: &str| kubernetes(&server, cluster)["failure"].to_string();
+    wait_until("the Secret is used", LIMIT, || kubernetes(&server, "eu2")["names"] == 1);
+    wait_until("the refusals are shown", LIMIT, || {
+        failure("eu1").contains("the credentials are not valid") && failure("eu3").contains("names a file (tokenFile")
+    });
+    file("renewed", "token: admin-token");
+    wait_until("the renewed file is used", LIMIT, || kubernetes(&server, "eu1")["names"] == 1);
+    assert_eq!(kubernetes(&server, "eu3")["names"], 0);
+}
+
 /// Role with all rights that are used, as the manual prints it.
 fn role() -> String {
     let manual = fs::read_to_string(root().join("docs/sources/kubernetes.md")).expect("the manual");
@@ -220,7 +265,7 @@ fn rights_of_the_manual_suffice_and_a_missing_one_costs_its_kind_alone() {
         let kinds = state["kinds"].as_array().cloned().unwrap_or_default();
         kinds.iter().filter(|kind| kind["state"] == word).count()
     };
-    wait_until("all rights are missing", LIMIT, || kinds(&kubernetes(&server, "eu1"), "denied") >= 7);
+    wait_until("all rights are missing", LIMIT, || kinds(&kubernetes(&server, "eu1"), "denied") == 5);
     assert!(answer(&server, "shop.gslb.example", 1).is_empty());
     let without_ingresses = role().lines().filter(|line| !line.contains("ingresses")).collect::<Vec<_>>().join("\n");
     eu.apply(&without_ingresses);

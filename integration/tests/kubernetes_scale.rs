@@ -183,15 +183,7 @@ fn create_service(api: &mut Api, index: usize) {
 /// Starts a cluster with an ingress gateway that has an address, and with this number of services that are exposed there.
 fn cluster(at: usize, count: usize) -> (Cluster, Access) {
     let cluster = Cluster::start(CLUSTERS[at]);
-    cluster.apply_kinds("istio.yaml");
-    cluster.kubectl(&["create", "namespace", "istio-system"]);
-    cluster.apply(
-        "apiVersion: v1\nkind: Service\nmetadata: { name: istio-ingressgateway, namespace: istio-system, labels: { istio: ingressgateway } }\n\
-         spec: { type: LoadBalancer, selector: { istio: ingressgateway }, ports: [ { port: 80 } ] }\n---\n\
-         apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: { name: web, namespace: istio-system }\n\
-         spec: { selector: { istio: ingressgateway }, servers: [ { port: { number: 80, name: http, protocol: HTTP }, hosts: [ \"*\" ] } ] }\n",
-    );
-    cluster.give_address("service", "istio-system", "istio-ingressgateway", GATEWAYS[at]);
+    cluster.add_gateway(GATEWAYS[at]);
     let access = Access::of(&cluster);
     let mut api = access.connect();
     for index in 0..NAMESPACES {
