@@ -141,6 +141,7 @@ pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
     };
     let offer = folder.as_ref().and_then(|folder| offer(&server, folder, &copies));
     hook.open(&control, &settings, &mut tasks);
+    report_ready(&control);
     report_serving(&addresses, http, &notifier);
     Ok(Daemon {
         announcer: Announcer::start(&settings, &control.shared, clock),
@@ -235,6 +236,10 @@ async fn serve_all(
     }
     let (server, query_log) = serve_dns(control, settings, sockets).await?;
     metrics.set_transports(server.counters().clone());
+    if is_replacement {
+        // The replaced process answers the webhook until it has released the folder.
+        report_ready(control);
+    }
     serve_http(&mut api);
     Ok((api, server, query_log))
 }
@@ -272,6 +277,10 @@ async fn take_over(
     control.request_reload(ReloadScope::Objects, Trigger::Api).await;
     api.serve_socket(control_socket(folder.path())?);
     Ok(folder)
+}
+
+fn report_ready(control: &Control) {
+    control.shared.lifecycle.readiness.send_replace(Readiness::Ready);
 }
 
 /// Reports that the server serves, and frees memory of the start in the background, because nothing waits for that.
@@ -344,7 +353,6 @@ async fn serve_dns(control: &Control, settings: &Settings, sockets: Sockets) -> 
     let query_log = query_log(shared, &server).map_err(StartError::Threads)?;
     let counters = server.counters().clone();
     shared.queries.set(Box::new(move || counters.tallies_by_thread().cloned().collect()));
-    shared.lifecycle.readiness.send_replace(Readiness::Ready);
     Ok((server, query_log))
 }
 
