@@ -45,6 +45,8 @@ pub struct KubernetesApi {
     /// The ingress gateway, as `NAMESPACE/NAME` of a Service or a Gateway. Its addresses are those of the cluster, if none are declared.
     /// `None`: the Service with the label `istio: ingressgateway`, else the only gateway.
     pub gateway: Option<(String, String)>,
+    /// The load that each ready pod of the gateway can carry. It gives the cluster its capacity, if none is declared.
+    pub capacity_per_pod: Option<u64>,
 }
 
 /// One key of a Secret.
@@ -88,6 +90,11 @@ impl Cluster {
             fallback_monitor: None,
             kubernetes: None,
         }
+    }
+
+    /// Returns true if its capacity is declared, or that of each pod of its gateway.
+    pub fn has_capacity(&self) -> bool {
+        self.capacity.is_some() || self.kubernetes.as_ref().is_some_and(|api| api.capacity_per_pod.is_some())
     }
 
     /// Returns the destination of probes of one of its addresses. A host name goes with its addresses, as Host header and server name.

@@ -1,8 +1,13 @@
 //! Load of a cluster: the part of its capacity in use, with source and age.
 
-use std::{fmt, time::Instant};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+    time::Instant,
+};
 
-use crate::ClusterName;
+use crate::{ClusterName, SharedMap};
 
 /// Load of one cluster, in permille of its declared capacity: 1000 = full, more = overloaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,6 +62,34 @@ pub struct LoadReport {
     /// The time of the measurement, by this host's monotonic clock.
     pub at: Instant,
 }
+
+/// Statistics of a service at the gateways of a cluster: sums over the gateways, and over ports and subsets of the service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServiceCounts {
+    /// Requests in flight (Envoy's `upstream_rq_active`).
+    pub active: Option<u64>,
+    /// Endpoints that the gateways use (Envoy's `membership_healthy`).
+    pub healthy: Option<u64>,
+    /// Endpoints that the gateways know (Envoy's `membership_total`).
+    pub total: Option<u64>,
+}
+
+/// Statistics of the exposed services of a cluster, as its gateways last reported them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceReport {
+    /// The services by `NAMESPACE/NAME`.
+    pub counts: BTreeMap<Arc<str>, ServiceCounts>,
+    /// Services for which no gateway has a healthy endpoint.
+    pub without_endpoint: BTreeSet<Arc<str>>,
+    /// The time of the measurement, by this host's monotonic clock.
+    pub at: Instant,
+}
+
+/// The reports of all clusters whose gateways have statistics of services.
+pub type ServiceReports = BTreeMap<ClusterName, Arc<ServiceReport>>;
+
+/// Services, by `NAMESPACE/NAME`, and the number of rows that lead to each.
+pub type ExposedServices = SharedMap<Arc<str>, u32>;
 
 #[cfg(test)]
 mod tests {

@@ -106,6 +106,10 @@ pub struct ClusterLoadSource {
     pub source: LoadSourceName,
     /// Gateways to read instead of the cluster's addresses, one per pod for example. Empty: its addresses.
     pub gateways: Vec<ProbeAddress>,
+    /// True if the gateways are pods that were found in the cluster. While none of them can be reached, the cluster's addresses are read.
+    pub is_found: bool,
+    /// Port at which gateways that were found answer whether they are ready; `None`: they have none.
+    pub status_port: Option<u16>,
 }
 
 impl LoadSource {

@@ -16,9 +16,12 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{LoadMetric, LoadSignal};
+use fairway_model::{ExposedServices, LoadMetric, LoadSignal};
 
-use super::exposition::Sample;
+use super::{
+    exposition::Sample,
+    services::{ServiceCollector, Services},
+};
 
 /// Largest number of series that are added in one reading; 512 KiB of hashes.
 pub const SERIES_MAX: usize = 65_536;
@@ -59,6 +62,8 @@ pub enum GatewayWarning {
     Draining,
     /// This many upstream hosts are ejected as outliers. Only reported.
     Ejections(u64),
+    /// The status port does not answer 200, as while it starts or drains. The gateway counts as exhausted.
+    NotReady,
     /// An overload monitor is over its threshold, or an overload action is active. The gateway counts as exhausted.
     Overloaded(String),
 }
@@ -66,7 +71,7 @@ pub enum GatewayWarning {
 impl GatewayWarning {
     /// Returns true if the gateway counts as exhausted.
     pub const fn exhausts(&self) -> bool {
-        matches!(self, Self::Draining | Self::Overloaded(_))
+        matches!(self, Self::Draining | Self::NotReady | Self::Overloaded(_))
     }
 
     /// Returns the kind as metrics name it.
@@ -75,6 +80,7 @@ impl GatewayWarning {
             Self::CertificateEnds(_) => "certificate",
             Self::Draining => "draining",
             Self::Ejections(_) => "ejections",
+            Self::NotReady => "notReady",
             Self::Overloaded(_) => "overloaded",
         }
     }
@@ -86,6 +92,7 @@ impl std::fmt::Display for GatewayWarning {
             Self::CertificateEnds(days) => write!(f, "a certificate expires in {days} days"),
             Self::Draining => f.write_str("draining"),
             Self::Ejections(count) => write!(f, "{count} upstream hosts ejected"),
+            Self::NotReady => f.write_str("not ready"),
             Self::Overloaded(what) => write!(f, "overloaded: {what}"),
         }
     }
@@ -106,6 +113,10 @@ pub struct GatewayMetrics {
     pub uptime: Option<Duration>,
     /// Its warnings, sorted.
     pub warnings: Vec<GatewayWarning>,
+    /// Statistics of the exposed services; `None` if the gateway has none, or does not serve yet.
+    pub services: Option<Services>,
+    /// True if statistics of services were not requested, since all of them are too many bytes.
+    pub is_reduced: bool,
 }
 
 impl GatewayMetrics {
@@ -122,6 +133,7 @@ pub struct GatewayCollector<'a> {
     overload_at: f64,
     metrics: GatewayMetrics,
     ejections: f64,
+    services: Option<ServiceCollector>,
     /// Hash of name and labels of each series that was added.
     series: HashSet<u64>,
     error: Option<GatewayError>,
@@ -135,9 +147,16 @@ impl<'a> GatewayCollector<'a> {
             overload_at: overload_at.into(),
             metrics: GatewayMetrics::default(),
             ejections: 0.0,
+            services: None,
             series: HashSet::new(),
             error: None,
         }
+    }
+
+    /// Collects the statistics of these services, too.
+    pub fn with_services(mut self, exposed: ExposedServices) -> Self {
+        self.services = (!exposed.is_empty()).then(|| ServiceCollector::new(exposed));
+        self
     }
 
     /// Adds one sample.
@@ -160,6 +179,7 @@ impl<'a> GatewayCollector<'a> {
         if self.ejections >= 1.0 {
             self.metrics.warnings.push(GatewayWarning::Ejections(self.ejections as u64));
         }
+        self.metrics.services = self.services.take().and_then(ServiceCollector::finish);
         self.metrics.warnings.sort();
         self.metrics.warnings.dedup();
         Ok(self.metrics)
@@ -168,6 +188,9 @@ impl<'a> GatewayCollector<'a> {
     fn add(&mut self, sample: &Sample<'_>) -> Result<(), GatewayError> {
         if let Some(rest) = sample.name.strip_prefix("envoy_") {
             self.warn(rest, sample);
+            if let Some(services) = &mut self.services {
+                services.add(rest, sample);
+            }
         }
         let Some(signal) = self.signal_of(sample) else { return Ok(()) };
         if !(0.0..=AMOUNT_MAX).contains(&sample.value) {
@@ -210,6 +233,9 @@ impl<'a> GatewayCollector<'a> {
             self.metrics.uptime = Duration::try_from_secs_f64(value).ok();
         } else if name == "server_live" && value == 0.0 {
             self.metrics.warnings.push(GatewayWarning::Draining);
+        } else if name == "server_state" && value != 0.0 {
+            // Before it is live, a gateway does not know the endpoints.
+            self.services = None;
         } else if name == "server_days_until_first_cert_expiring" {
             // Without a certificate, Envoy reports the largest number of 32 bits. The cast saturates.
             if value <= CERTIFICATE_DAYS as f64 {

@@ -15,6 +15,7 @@ mod gateway;
 mod get;
 mod read;
 mod reader;
+mod services;
 mod signals;
 mod state;
 mod table;
@@ -22,8 +23,9 @@ mod table;
 pub use error::ReadError;
 pub use exposition::{Exposition, ExpositionError, LINE_MAX, Labels, Sample};
 pub use gateway::{AMOUNT_MAX, GatewayCollector, GatewayError, GatewayMetrics, GatewayWarning, SERIES_MAX};
-pub use read::check_load_source;
+pub use read::{Gateways, READY_PATH, check_load_source};
 pub use reader::{LoadReader, LoadTotals};
+pub use services::Services;
 pub use state::{ClusterLoad, LoadStatus, SourceLoad};
 pub use table::{ClusterLoadSettings, LoadAmount, LoadUpdate, PushError, PushedLoad};
 

@@ -1,17 +1,24 @@
 //! One reading of a load source: sends the requests and parses the responses to metrics of gateways or values of clusters.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+};
 
 use fairway_model::{
-    Cause, Check, ClusterName, HttpCheck, LoadEndpoint, LoadQuery, LoadSource, Monitor, ProbeAddress, StatusSet,
+    Cause, Check, ClusterName, ExposedServices, HttpCheck, LoadEndpoint, LoadQuery, LoadSource, Monitor, ProbeAddress,
+    StatusSet,
 };
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 
 use super::{
     answers_wire::{self, JSON_MAX},
     error::ReadError,
-    exposition::{Exposition, TEXT_MAX},
-    gateway::{GatewayCollector, GatewayMetrics},
+    exposition::{Exposition, ExpositionError, TEXT_MAX},
+    gateway::{GatewayCollector, GatewayMetrics, GatewayWarning},
     get::{BodyReceiver, HttpGet},
 };
 use crate::{
@@ -34,14 +41,32 @@ pub(super) enum ReadScope {
     /// All clusters of a source, which its response names.
     AllClusters,
     /// One cluster, by its gateways; a source with a URL does not use them.
-    Cluster(ClusterName, Vec<ProbeAddress>),
+    Cluster(ClusterName, Gateways),
+}
+
+/// The gateways of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Gateways {
+    /// The gateways that are read.
+    pub all: Vec<ProbeAddress>,
+    /// Addresses that lead to any of these gateways, and are read while none of them can be reached, as from outside of the network of
+    /// their cluster. Empty unless the gateways are pods that were found.
+    pub instead: Vec<ProbeAddress>,
+    /// Port at which the gateways answer whether they are ready.
+    pub status_port: Option<u16>,
+}
+
+impl From<Vec<ProbeAddress>> for Gateways {
+    fn from(all: Vec<ProbeAddress>) -> Self {
+        Self { all, ..Self::default() }
+    }
 }
 
 /// The result of a reading.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ReadResult {
-    /// The metrics of each gateway.
-    Gateways(Vec<Result<GatewayMetrics, ReadError>>),
+    /// The metrics of each gateway, or (`true`) those behind each address that is read instead.
+    Gateways(Vec<Result<GatewayMetrics, ReadError>>, bool),
     /// The value of each cluster that the response names.
     Clusters(Result<BTreeMap<String, f64>, ReadError>),
 }
@@ -80,50 +105,107 @@ pub(super) struct PreparedRead {
     /// The address of a source with a URL.
     url: Option<ProbeAddress>,
     get: Result<HttpGet, MonitorError>,
+    /// The same without statistics of services, for gateways with too many of them.
+    filtered: Option<HttpGet>,
+    /// The status port of gateways that were found.
+    status: Option<HttpGet>,
+    /// Readings that are left before the gateways, and not the addresses instead of them, are read again.
+    instead: AtomicU32,
+    /// Readings that are left before the statistics of services are read again.
+    reduced: AtomicU32,
     connections: Arc<Semaphore>,
 }
+
+/// Readings that go by another way after the usual one failed: an hour at the default period.
+const OTHER_WAY: u32 = 360;
 
 impl PreparedRead {
     pub(super) fn new(job: ReadJob, limits: &ReadLimits, configs: &mut TlsConfigs) -> Self {
         let (check, url) = check(&job);
         let read_max = if matches!(job.source.query, LoadQuery::Prometheus { .. }) { TEXT_MAX } else { JSON_MAX };
         // Twice the limit of the text, which the parser enforces: the rest is for chunks and TLS.
-        let get = HttpGet::new(&check, 2 * read_max, (&limits.lookups, &limits.fence), configs);
-        Self { job, url, get, connections: Arc::clone(&limits.connections) }
+        let shared = (&limits.lookups, &limits.fence);
+        let mut get = |check: &HttpCheck| HttpGet::new(check, 2 * read_max, shared, configs);
+        let status_port = match &job.scope {
+            ReadScope::Cluster(_, gateways) => gateways.status_port,
+            ReadScope::AllClusters => None,
+        };
+        let status = status_port.and_then(|port| get(&HttpCheck::get(port, READY_PATH)).ok());
+        let is_filterable = matches!(&job.source.query, LoadQuery::Prometheus { metric: None, .. }) && url.is_none();
+        let path = format!("{}?filter={}", check.path, fairway_http::encode(WITHOUT_SERVICES));
+        let filtered = HttpCheck { path, ..check.clone() };
+        let filtered = (is_filterable && !check.path.contains('?')).then(|| get(&filtered).ok()).flatten();
+        let get = get(&check);
+        let (instead, reduced) = Default::default();
+        Self { job, url, get, filtered, status, instead, reduced, connections: Arc::clone(&limits.connections) }
     }
 
-    /// Reads all gateways in parallel, each with the full timeout.
-    pub(super) async fn run(self: Arc<Self>) -> ReadResult {
+    /// Reads all gateways in parallel, each with the full timeout, and collects statistics of these services.
+    pub(super) async fn run(self: Arc<Self>, exposed: ExposedServices) -> ReadResult {
         let gateways = match &self.job.scope {
             ReadScope::AllClusters => return ReadResult::Clusters(self.read_clusters().await),
-            ReadScope::Cluster(_, gateways) => gateways.clone(),
+            ReadScope::Cluster(_, gateways) => gateways,
         };
-        let addresses = self.url.clone().map_or(gateways, |url| vec![url]);
+        let (can_instead, is_instead) = (!gateways.instead.is_empty(), take_one(&self.instead));
+        let gateways = if is_instead { &gateways.instead } else { &gateways.all };
+        let addresses = self.url.clone().map_or_else(|| gateways.clone(), |url| vec![url]);
         let mut results: Vec<_> = addresses.iter().map(|_| Err(internal_error())).collect();
         let mut tasks = JoinSet::new();
+        let is_reduced = take_one(&self.reduced);
         for (index, address) in addresses.into_iter().enumerate() {
-            let read = Arc::clone(&self);
-            tasks.spawn(async move { (index, read.read_gateway(&address).await) });
+            let (read, exposed) =
+                (Arc::clone(&self), if is_reduced { ExposedServices::new() } else { exposed.clone() });
+            tasks.spawn(async move { (index, read.read_gateway(&address, (is_reduced, is_instead), exposed).await) });
         }
         while let Some(ended) = tasks.join_next().await {
             if let Ok((index, result)) = ended {
                 results[index] = result;
             }
         }
-        ReadResult::Gateways(results)
+        let is_unreachable =
+            |result: &Result<_, ReadError>| matches!(result, Err(ReadError::Connect(_) | ReadError::Late(_)));
+        if can_instead && !is_instead && results.iter().all(is_unreachable) {
+            self.instead.store(OTHER_WAY, Relaxed);
+        }
+        let is_long = |result: &Result<_, ReadError>| matches!(result, Err(ReadError::Text(ExpositionError::Long(_))));
+        if self.filtered.is_some() && results.iter().any(is_long) {
+            self.reduced.store(OTHER_WAY, Relaxed);
+        }
+        ReadResult::Gateways(results, is_instead)
     }
 
-    async fn read_gateway(&self, address: &ProbeAddress) -> Result<GatewayMetrics, ReadError> {
+    async fn read_gateway(
+        &self,
+        address: &ProbeAddress,
+        (is_reduced, is_instead): (bool, bool),
+        exposed: ExposedServices,
+    ) -> Result<GatewayMetrics, ReadError> {
+        let filtered = self.filtered.as_ref().filter(|_| is_reduced);
         match &self.job.source.query {
             LoadQuery::Prometheus { metric, overload_at, .. } => {
                 let mut exposition = Exposition::new(TEXT_MAX);
-                let mut collector = GatewayCollector::new(metric.as_ref(), *overload_at);
+                let mut collector = GatewayCollector::new(metric.as_ref(), *overload_at).with_services(exposed);
                 let mut parse = |piece: &[u8]| {
                     exposition.feed(piece, &mut |sample| collector.add_sample(sample)).map_err(ReadError::from)
                 };
-                self.request(address, &mut parse).await?;
+                let status = self.status.as_ref().filter(|_| !is_instead);
+                let mut nothing = |_: &[u8]| Ok(());
+                let is_ready = async {
+                    match status {
+                        Some(status) => self.request(status, address, &mut nothing).await.is_ok(),
+                        None => true,
+                    }
+                };
+                let get = filtered.map_or_else(|| self.get(), Ok)?;
+                let (read, is_ready) = tokio::join!(self.request(get, address, &mut parse), is_ready);
+                read?;
                 exposition.finish()?;
-                Ok(collector.finish()?)
+                let mut metrics = collector.finish()?;
+                if !is_ready {
+                    metrics.warnings.push(GatewayWarning::NotReady);
+                }
+                metrics.is_reduced = is_reduced;
+                Ok(metrics)
             }
             LoadQuery::Json { pointer, .. } => {
                 let pointer = match &self.job.scope {
@@ -154,17 +236,35 @@ impl PreparedRead {
             text.extend_from_slice(piece);
             Ok(())
         };
-        self.request(address, &mut append).await?;
+        self.request(self.get()?, address, &mut append).await?;
         Ok(text)
     }
 
-    async fn request(&self, address: &ProbeAddress, receiver: &mut BodyReceiver<'_>) -> Result<(), ReadError> {
-        let get = self.get.as_ref().map_err(|error| ReadError::Observer(Cause(error.to_string())))?;
+    fn get(&self) -> Result<&HttpGet, ReadError> {
+        self.get.as_ref().map_err(|error| ReadError::Observer(Cause(error.to_string())))
+    }
+
+    async fn request(
+        &self,
+        get: &HttpGet,
+        address: &ProbeAddress,
+        receiver: &mut BodyReceiver<'_>,
+    ) -> Result<(), ReadError> {
         let _permit = self.connections.acquire().await.map_err(|_| internal_error())?;
         let limit = self.job.source.timeout;
         timeout(limit, get.send(address, receiver)).await.map_err(|_| ReadError::Late(limit))?
     }
 }
+
+/// Returns true if anything is left, of which it takes one.
+fn take_one(left: &AtomicU32) -> bool {
+    left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
+}
+
+/// Path at which Istio's gateways answer whether they are ready.
+pub const READY_PATH: &str = "/healthz/ready";
+/// Statistics of a gateway that are read if all of them are too many: Envoy's query parameter `filter`, a regular expression of names.
+const WITHOUT_SERVICES: &str = "downstream_rq_active$|^server\\.|^overload\\.|istio_requests_total";
 
 /// Placeholder of the cluster's name in a path and in a pointer.
 const CLUSTER: &str = "{cluster}";
@@ -226,7 +326,8 @@ pub fn check_load_source(source: &LoadSource) -> Result<(), MonitorError> {
     let scope = match source.query {
         LoadQuery::Promql { .. } => ReadScope::AllClusters,
         _ => {
-            ReadScope::Cluster(ClusterName::new("any").map_err(|error| MonitorError::Path(error.to_string()))?, vec![])
+            let any = ClusterName::new("any").map_err(|error| MonitorError::Path(error.to_string()))?;
+            ReadScope::Cluster(any, Gateways::default())
         }
     };
     let (check, _) = check(&ReadJob { source: Arc::new(source.clone()), scope });

@@ -10,9 +10,9 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{ClusterName, LoadQuery, LoadSourceName};
+use fairway_model::{ClusterName, ExposedServices, LoadQuery, LoadSourceName, ServiceReports};
 use tokio::{
-    sync::broadcast,
+    sync::{broadcast, watch},
     task::JoinSet,
     time::{Instant, sleep, sleep_until},
 };
@@ -22,7 +22,7 @@ use super::{
     gateway::GatewayMetrics,
     read::{PreparedRead, ReadJob, ReadLimits, ReadResult, ReadScope},
     state::ClusterLoad,
-    table::{ClusterLoadSettings, LoadEvent, LoadTable, LoadUpdate, PushError, PushedLoad, TableUpdate},
+    table::{ClusterLoadSettings, ClusterRow, LoadEvent, LoadTable, LoadUpdate, PushError, PushedLoad, TableUpdate},
 };
 use crate::{
     ProbeTotals,
@@ -94,6 +94,17 @@ impl LoadReader {
             state.totals.sources.entry(name).or_default();
         }
         state.table.set(settings);
+        state.publish_services();
+    }
+
+    /// Collects the statistics of these services of each cluster from now on.
+    pub fn set_exposed(&self, exposed: impl IntoIterator<Item = (ClusterName, ExposedServices)>) {
+        lock(&self.0).exposed = exposed.into_iter().collect();
+    }
+
+    /// Returns a receiver of the statistics of services.
+    pub fn services(&self) -> watch::Receiver<ServiceReports> {
+        lock(&self.0).services.subscribe()
     }
 
     /// Records a pushed load; an error changes nothing.
@@ -135,6 +146,10 @@ struct ReaderState {
     limits: ReadLimits,
     totals: LoadTotals,
     updates: broadcast::Sender<LoadUpdate>,
+    /// Statistics of services.
+    services: watch::Sender<ServiceReports>,
+    /// The exposed services of each cluster.
+    exposed: HashMap<ClusterName, ExposedServices>,
 }
 
 /// A reading that ended.
@@ -172,10 +187,14 @@ async fn read_regularly(
             schedule.at((), next);
             continue;
         }
-        let Some(stalled_before) = state.upgrade().map(|state| lock(&state).meter.stalled_for(started)) else { return };
+        let begin = |state: Arc<Mutex<ReaderState>>| {
+            let state = lock(&state);
+            (state.meter.stalled_for(started), state.exposed_of(&read.1))
+        };
+        let Some((stalled_before, exposed)) = state.upgrade().map(begin) else { return };
         // A task of its own, so that a panic ends only this reading.
         let mut reading = JoinSet::new();
-        reading.spawn(Arc::clone(&prepared).run());
+        reading.spawn(Arc::clone(&prepared).run(exposed));
         let result = reading.join_next().await;
         let ended = Instant::now();
         let Some(state) = state.upgrade() else { return };
@@ -205,6 +224,8 @@ impl ReaderState {
             limits: ReadLimits::new(fence),
             totals: LoadTotals::default(),
             updates: broadcast::channel(UPDATES_MAX).0,
+            services: watch::Sender::default(),
+            exposed: HashMap::new(),
         }
     }
 
@@ -227,11 +248,12 @@ impl ReaderState {
     /// Records a result in the table and publishes the load.
     fn record(&mut self, name: &LoadSourceName, scope: &ReadScope, result: ReadResult, at: Instant, now: Instant) {
         match (result, scope) {
-            (ReadResult::Gateways(gateways), ReadScope::Cluster(cluster, _)) => {
+            (ReadResult::Gateways(gateways, is_instead), ReadScope::Cluster(cluster, _)) => {
                 self.totals
                     .count_results(name, gateways.iter().map(|reading| reading.as_ref().err().map(ReadError::reason)));
-                let update = self.table.record(cluster, gateways, at, now);
+                let update = self.table.record(cluster, (gateways, is_instead), at, now);
                 self.publish(cluster.as_str(), name.as_str(), update);
+                self.publish_services();
             }
             (ReadResult::Clusters(values), _) => {
                 self.totals.count_results(name, [values.as_ref().err().map(ReadError::reason)]);
@@ -246,13 +268,33 @@ impl ReaderState {
                     };
                     let reading =
                         reading.map(|value| GatewayMetrics { declared: Some(value), ..GatewayMetrics::default() });
-                    let update = self.table.record(&cluster, vec![reading], at, now);
+                    let update = self.table.record(&cluster, (vec![reading], false), at, now);
                     self.publish(cluster.as_str(), name.as_str(), update);
                 }
             }
             // Gateways are read only for a cluster.
-            (ReadResult::Gateways(_), ReadScope::AllClusters) => {}
+            (ReadResult::Gateways(..), ReadScope::AllClusters) => {}
         }
+    }
+
+    /// Returns the exposed services of the cluster of a job.
+    fn exposed_of(&self, job: &ReadJob) -> ExposedServices {
+        match &job.scope {
+            ReadScope::Cluster(cluster, _) => self.exposed.get(cluster).cloned().unwrap_or_default(),
+            ReadScope::AllClusters => ExposedServices::new(),
+        }
+    }
+
+    /// Publishes the statistics of services that changed.
+    fn publish_services(&self) {
+        let of_row = |row: &ClusterRow| Some((row.settings.cluster.clone(), Arc::clone(row.services()?)));
+        let now: ServiceReports = self.table.rows().filter_map(of_row).collect();
+        self.services.send_if_modified(|before| {
+            let is_same =
+                before.keys().eq(now.keys()) && before.values().zip(now.values()).all(|(a, b)| Arc::ptr_eq(a, b));
+            *before = now;
+            !is_same
+        });
     }
 
     fn publish(&self, cluster: &str, source: &str, update: TableUpdate) {

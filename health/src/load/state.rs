@@ -1,8 +1,8 @@
 //! The load table as status and metrics show it: every load with its source and age, and which one is used.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use fairway_model::{ClusterName, Load, LoadSignal, LoadSource};
+use fairway_model::{ClusterName, Load, LoadSignal, LoadSource, ServiceReport};
 use tokio::time::Instant;
 
 use super::{
@@ -21,6 +21,12 @@ pub struct ClusterLoad {
     pub warnings: Vec<GatewayWarning>,
     /// True if all gateways that answered drain or are overloaded.
     pub is_exhausted: bool,
+    /// The last statistics of its services; `None` if its gateways have none.
+    pub services: Option<Arc<ServiceReport>>,
+    /// True if statistics of services were not requested from a gateway, since all of them are too many bytes.
+    pub is_reduced: bool,
+    /// True if addresses of the cluster are read instead of its gateways, which cannot be reached.
+    pub is_instead: bool,
 }
 
 /// The load of a cluster from one source.
@@ -80,6 +86,9 @@ impl ClusterRow {
             sources,
             warnings: self.warnings.clone(),
             is_exhausted: self.is_exhausted(),
+            services: self.services().cloned(),
+            is_reduced: self.is_reduced(),
+            is_instead: self.is_instead,
         }
     }
 

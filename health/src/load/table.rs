@@ -11,13 +11,15 @@ use std::{collections::BTreeMap, num::NonZeroU64, sync::Arc, time::Duration};
 
 use fairway_model::{
     Cluster, ClusterName, DesiredState, Load, LoadReport, LoadSignal, LoadSource, LoadSourceName, LoadUnit,
-    ProbeAddress, closest,
+    ProbeAddress, ServiceCounts, ServiceReport, closest,
 };
 use tokio::time::Instant;
 
 use super::{
     error::ReadError,
     gateway::{GatewayMetrics, GatewayWarning},
+    read::Gateways,
+    services::Services,
     signals::{self, GatewaySignals},
 };
 
@@ -44,7 +46,7 @@ pub struct ClusterLoadSettings {
     /// Its load source; `None` if its load is only pushed.
     pub source: Option<(LoadSourceName, Arc<LoadSource>)>,
     /// Its gateways, for a source that reads each gateway; empty without a source.
-    pub gateways: Vec<ProbeAddress>,
+    pub gateways: Gateways,
 }
 
 impl ClusterLoadSettings {
@@ -60,11 +62,18 @@ impl ClusterLoadSettings {
         // Only one address family: the other one leads to the same gateways, which would count twice.
         let has_v4 = cluster.addresses.iter().any(|address| address.is_ipv4());
         let own = cluster.addresses.iter().filter(|address| source.is_some() && address.is_ipv4() == has_v4);
+        let own: Vec<ProbeAddress> = own.map(|address| cluster.probe_address(*address)).collect();
+        let found = declared.filter(|declared| declared.is_found);
+        let gateways = Gateways {
+            instead: if found.is_some() { own.clone() } else { vec![] },
+            all: named.unwrap_or(own),
+            status_port: found.and_then(|found| found.status_port),
+        };
         Self {
             cluster: cluster.name.clone(),
             capacity: cluster.capacity.and_then(NonZeroU64::new),
             source: source.map(|(name, source)| (name.clone(), Arc::clone(source))),
-            gateways: named.unwrap_or_else(|| own.map(|address| cluster.probe_address(*address)).collect()),
+            gateways,
         }
     }
 }
@@ -156,6 +165,10 @@ pub(super) struct ClusterRow {
     /// The reason why the last reading gave no load.
     pub(super) failure: Option<String>,
     pub(super) warnings: Vec<GatewayWarning>,
+    /// True if addresses are read instead of the gateways.
+    pub(super) is_instead: bool,
+    /// The last statistics of services.
+    services: Option<Arc<ServiceReport>>,
     /// Number of reports so far.
     reports: u64,
 }
@@ -199,12 +212,13 @@ impl LoadTable {
         self.rows = all.into_iter().map(row).map(|row| (row.settings.cluster.clone(), row)).collect();
     }
 
-    /// Records the results of a reading that began at `at`: one per gateway in their order, or one for a source with a URL.
+    /// Records the results of a reading that began at `at`: one per gateway in their order, or (`true`) per address that was read instead, or
+    /// one for a source with a URL.
     /// The caller drops readings during which this process was stalled.
     pub(super) fn record(
         &mut self,
         cluster: &ClusterName,
-        results: Vec<Result<GatewayMetrics, ReadError>>,
+        results: (Vec<Result<GatewayMetrics, ReadError>>, bool),
         at: Instant,
         now: Instant,
     ) -> TableUpdate {
@@ -238,18 +252,43 @@ impl LoadTable {
 impl ClusterRow {
     fn new(settings: ClusterLoadSettings) -> Self {
         let count = match &settings.source {
-            Some((_, source)) if source.is_per_gateway() => settings.gateways.len(),
+            Some((_, source)) if source.is_per_gateway() => settings.gateways.all.len(),
             _ => usize::from(settings.source.is_some()),
         };
-        let gateways = vec![GatewayState::default(); count];
-        Self { settings, gateways, read: None, pushed: None, failure: None, warnings: vec![], reports: 0 }
+        Self {
+            settings,
+            gateways: vec![GatewayState::default(); count],
+            read: None,
+            pushed: None,
+            failure: None,
+            warnings: vec![],
+            is_instead: false,
+            services: None,
+            reports: 0,
+        }
     }
 
-    fn record(&mut self, results: Vec<Result<GatewayMetrics, ReadError>>, at: Instant, now: Instant) -> TableUpdate {
+    fn record(
+        &mut self,
+        (results, is_instead): (Vec<Result<GatewayMetrics, ReadError>>, bool),
+        at: Instant,
+        now: Instant,
+    ) -> TableUpdate {
         let Some((_, source)) = self.settings.source.clone() else { return TableUpdate::default() };
+        if self.is_instead && !is_instead && results.iter().all(Result::is_err) {
+            // The gateways still cannot be reached, which the addresses instead of them make up for.
+            return TableUpdate::default();
+        }
+        if self.is_instead != is_instead {
+            (self.gateways, self.is_instead) = (vec![GatewayState::default(); results.len()], is_instead);
+        }
         let mut events = Vec::new();
         let before = self.answering();
-        for (gateway, result) in self.gateways.iter_mut().zip(results) {
+        for (gateway, mut result) in self.gateways.iter_mut().zip(results) {
+            if let (true, Ok(metrics)) = (is_instead, &mut result) {
+                // Each reading reaches another gateway, whose counters are not comparable.
+                metrics.requests = None;
+            }
             gateway.record(result, at, source.metric().is_some_and(|metric| metric.is_rate));
         }
         let (answering, total) = (self.answering(), self.gateways.len());
@@ -257,6 +296,7 @@ impl ClusterRow {
             events.push(LoadEvent::AnsweringGateways { answering, total });
         }
         self.update_warnings(&mut events);
+        self.update_services(&source, at, now);
         let mut load = None;
         match self.current_load(&source, now) {
             Ok(Some((signal, current))) => {
@@ -303,6 +343,13 @@ impl ClusterRow {
         if let Some(better) = self.read.filter(|read| read.signal < signal && read.age(now) <= validity) {
             return Err(format!("signal {} is missing, and {signal} is not comparable", better.signal));
         }
+        let amount = match source.unit {
+            // Each address leads to one of the gateways, and the others have the same load on average.
+            LoadUnit::Capacity if self.is_instead => {
+                amount.saturating_mul(self.settings.gateways.all.len() as u64) / (gateways.len() as u64).max(1)
+            }
+            _ => amount,
+        };
         let load = match (source.unit, self.settings.capacity) {
             (LoadUnit::Capacity, Some(capacity)) => Load::of(amount, capacity),
             (LoadUnit::Capacity, None) => return Err("its capacity is not declared".to_owned()),
@@ -327,6 +374,42 @@ impl ClusterRow {
             events.push(LoadEvent::WarningsChanged(warnings.clone()));
         }
         self.warnings = warnings;
+    }
+
+    /// Adds up the statistics of services. Those of the last reading stay for as long as its load.
+    fn update_services(&mut self, source: &LoadSource, at: Instant, now: Instant) {
+        let answering = self.gateways.iter().filter(|gateway| gateway.failure.is_none());
+        let metrics: Vec<&GatewayMetrics> = answering.filter_map(|gateway| Some(&gateway.last.as_ref()?.0)).collect();
+        let known: Vec<_> = metrics.iter().filter_map(|metrics| metrics.services.as_ref()).collect();
+        if !known.is_empty() {
+            let mut counts = Services::new();
+            for (key, of_gateway) in known.iter().flat_map(|services| services.iter()) {
+                let sum = counts.entry(Arc::clone(key)).or_default();
+                let add = |sum: &mut Option<u64>, more: Option<u64>| {
+                    *sum = more.map(|more| sum.unwrap_or_default() + more).or(*sum)
+                };
+                add(&mut sum.active, of_gateway.active);
+                add(&mut sum.healthy, of_gateway.healthy);
+                add(&mut sum.total, of_gateway.total);
+            }
+            // A gateway without statistics may have endpoints.
+            let is_all = known.len() == metrics.len() && !self.is_instead;
+            let is_without = |(_, counts): &(&Arc<str>, &ServiceCounts)| is_all && counts.healthy == Some(0);
+            let without_endpoint = counts.iter().filter(is_without).map(|(key, _)| Arc::clone(key)).collect();
+            self.services = Some(Arc::new(ServiceReport { counts, without_endpoint, at: at.into_std() }));
+        } else if !metrics.is_empty() || self.services.as_ref().is_some_and(|services| is_over(services, source, now)) {
+            self.services = None;
+        }
+    }
+
+    /// Returns true if statistics of services were not requested from a gateway.
+    pub(super) fn is_reduced(&self) -> bool {
+        self.gateways.iter().any(|gateway| gateway.last.as_ref().is_some_and(|(metrics, _)| metrics.is_reduced))
+    }
+
+    /// Returns the last statistics of services.
+    pub(super) fn services(&self) -> Option<&Arc<ServiceReport>> {
+        self.services.as_ref()
     }
 
     fn push(&mut self, push: PushedLoad, now: Instant) -> Result<TableUpdate, PushError> {
@@ -389,6 +472,11 @@ impl GatewayState {
     fn is_recent(&self, validity: Duration, now: Instant) -> bool {
         self.last.as_ref().is_some_and(|(_, at)| now.saturating_duration_since(*at) <= validity)
     }
+}
+
+/// Returns true if statistics of services are too old.
+fn is_over(services: &ServiceReport, source: &LoadSource, now: Instant) -> bool {
+    now.into_std().saturating_duration_since(services.at) > source.period * LoadSource::PERIODS_VALID
 }
 
 fn permille(amount: u64) -> Load {

@@ -35,7 +35,7 @@ impl DesiredState {
             found.push(error(subject(), format!("cluster {name} is not declared"), hint));
             return;
         };
-        if pool.policy.load && cluster.capacity.is_none() {
+        if pool.policy.load && !cluster.has_capacity() {
             let what = format!("pool {} balances by load, but cluster {name} has no capacity", pool.name);
             found.push(warning(subject(), what, "set its capacity; until then the cluster takes its full share"));
         }

@@ -115,7 +115,10 @@ fn cluster_without_or_with_too_many_addresses_is_rejected() {
 fn load_source_must_be_declared_and_have_a_capacity_to_count_in() {
     let mut state = desired();
     let (eu1, gw) = (ClusterName::new("eu1").unwrap(), LoadSourceName::new("gw").unwrap());
-    state.cluster_load_sources.insert(eu1.clone(), ClusterLoadSource { source: gw.clone(), gateways: vec![] });
+    state.cluster_load_sources.insert(
+        eu1.clone(),
+        ClusterLoadSource { source: gw.clone(), gateways: vec![], is_found: false, status_port: None },
+    );
     state.load_bounds.insert(eu1.clone(), LoadBounds::DEFAULT);
     assert_eq!(
         texts(&state),

@@ -113,7 +113,7 @@ impl DesiredState {
         for address in addresses.iter().filter(|address| !seen.insert(**address)) {
             found.push(error(subject(), format!("cluster {name} lists address {address} twice"), "keep one"));
         }
-        if self.load_bounds.contains_key(name) && cluster.capacity.is_none() {
+        if self.load_bounds.contains_key(name) && !cluster.has_capacity() {
             let what = format!("cluster {name} has a load target or limit but no capacity");
             found.push(warning(subject(), what, "set its capacity; until then target and limit have no effect"));
         }
@@ -127,8 +127,8 @@ impl DesiredState {
             found.push(error(subject(), format!("load source {name} is not declared"), hint));
             return;
         };
-        let capacity = self.clusters.get(cluster).and_then(|cluster| cluster.capacity);
-        if source.unit == LoadUnit::Capacity && capacity.is_none() {
+        let has_capacity = self.clusters.get(cluster).is_some_and(Cluster::has_capacity);
+        if source.unit == LoadUnit::Capacity && !has_capacity {
             let what = format!("cluster {cluster} uses load source {name} but has no capacity");
             let hint = "set its capacity in the unit of the load, or the unit of the load source to permille";
             found.push(error(subject(), what, hint));

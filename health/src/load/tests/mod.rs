@@ -1,5 +1,6 @@
 //! Tests of the pure parts of load.
 
 mod gateway;
+mod services;
 mod signals;
 mod table;

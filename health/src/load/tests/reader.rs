@@ -45,7 +45,7 @@ fn settings(cluster: &str, source: &LoadSource, gateways: &[SocketAddr]) -> Clus
         cluster: ClusterName::new(cluster).unwrap(),
         capacity: 100.try_into().ok(),
         source: Some((LoadSourceName::new("gw").unwrap(), Arc::new(source.clone()))),
-        gateways: gateways.iter().map(|address| ProbeAddress::Socket(*address)).collect(),
+        gateways: gateways.iter().map(|address| ProbeAddress::Socket(*address)).collect::<Vec<_>>().into(),
     }
 }
 
@@ -243,7 +243,7 @@ async fn reading_during_a_stall_is_ignored() {
         started: begun,
         ended: begun + took,
         stalled_before,
-        result: ReadResult::Gateways(vec![Ok(metrics.clone())]),
+        result: ReadResult::Gateways(vec![Ok(metrics.clone())], false),
     };
     state.finish(&read, ended(Duration::from_secs(60), Duration::ZERO));
     assert_eq!((state.totals.sources["gw"], updates.is_empty()), ((0, [0, 0, 1, 0, 0]), true));

@@ -26,7 +26,7 @@ fn settings(cluster: &str, source: Option<LoadSource>, gateways: u8) -> ClusterL
         cluster: ClusterName::new(cluster).unwrap(),
         capacity: 100.try_into().ok(),
         source: source.map(|source| (LoadSourceName::new("gw").unwrap(), Arc::new(source))),
-        gateways: (0..gateways).map(|n| ProbeAddress::Address([192, 0, 2, n].into())).collect(),
+        gateways: (0..gateways).map(|n| ProbeAddress::Address([192, 0, 2, n].into())).collect::<Vec<_>>().into(),
     }
 }
 
@@ -51,7 +51,7 @@ impl TableTest {
     }
 
     fn record(&mut self, results: Vec<Result<GatewayMetrics, ReadError>>) -> TableUpdate {
-        self.table.record(&ClusterName::new("eu1").unwrap(), results, self.now, self.now)
+        self.table.record(&ClusterName::new("eu1").unwrap(), (results, false), self.now, self.now)
     }
 
     fn push(&mut self, amount: LoadAmount, sequence: u64, secs: u64) -> Result<TableUpdate, PushError> {

@@ -1,0 +1,167 @@
+//! Tests of the statistics of services, and of gateways that were found.
+
+use std::{sync::Arc, time::Duration};
+
+use fairway_model::{ClusterName, ExposedServices, LoadEndpoint, LoadQuery, LoadSource, LoadSourceName, ProbeAddress};
+use tokio::{io::AsyncWriteExt, net::TcpListener, time::timeout};
+
+use crate::{
+    load::{
+        Gateways, LoadReader,
+        exposition::{Exposition, TEXT_MAX},
+        gateway::{GatewayCollector, GatewayMetrics, GatewayWarning},
+        table::ClusterLoadSettings,
+    },
+    probe::tests::servers::{answering, request, serve},
+};
+
+fn exposed(services: &[&str]) -> ExposedServices {
+    services.iter().map(|service| (Arc::from(*service), 1)).collect()
+}
+
+fn metrics(text: &str) -> GatewayMetrics {
+    let mut exposition = Exposition::new(TEXT_MAX);
+    let mut collector = GatewayCollector::new(None, 95).with_services(exposed(&["shop/web", "shop/pay"]));
+    let text = format!("envoy_server_total_connections 1\n{text}\n");
+    exposition.feed(text.as_bytes(), &mut |sample| collector.add_sample(sample)).expect("the text is valid");
+    collector.finish().expect("it has a signal")
+}
+
+/// Returns requests in flight, healthy and known endpoints of each service.
+fn shown(metrics: &GatewayMetrics) -> Option<String> {
+    let one = |(key, of): (&Arc<str>, &fairway_model::ServiceCounts)| {
+        let [active, healthy, total] =
+            [of.active, of.healthy, of.total].map(|of| of.map_or_else(|| "-".into(), |of| of.to_string()));
+        format!("{key} {active} {healthy}/{total}")
+    };
+    Some(metrics.services.as_ref()?.iter().map(one).collect::<Vec<_>>().join(", "))
+}
+
+#[test]
+fn statistics_are_added_up_over_ports_and_subsets_of_exposed_services() {
+    let text = "envoy_cluster_upstream_rq_active{cluster_name=\"outbound|80||web.shop.svc.cluster.local\"} 3
+envoy_cluster_upstream_rq_active{cluster_name=\"outbound|80|v1|web.shop.svc.cluster.local\"} 4
+envoy_cluster_membership_healthy{cluster_name=\"outbound|80||web.shop.svc.cluster.local\"} 2
+envoy_cluster_membership_total{cluster_name=\"outbound|80||web.shop.svc.cluster.local\"} 5
+envoy_cluster_membership_healthy{envoy_cluster_name=\"shop_pay_80\"} 0
+envoy_cluster_membership_healthy{cluster_name=\"outbound|80||other.shop.svc.cluster.local\"} 9
+envoy_cluster_membership_total{cluster_name=\"outbound|80||pay.shop.svc.cluster.local\"} NaN
+envoy_cluster_upstream_rq_active{cluster_name=\"xds-grpc\"} 1";
+    assert_eq!(shown(&metrics(text)).as_deref(), Some("shop/pay - 0/-, shop/web 7 2/5"));
+    assert_eq!(shown(&metrics("envoy_cluster_membership_total{cluster_name=\"xds-grpc\"} 1")), None);
+    // A gateway that does not serve yet does not know the endpoints.
+    assert_eq!(shown(&metrics(&format!("{text}\nenvoy_server_state 2"))), None);
+    assert!(shown(&metrics(&format!("{text}\nenvoy_server_state 0"))).is_some());
+}
+
+/// Returns the settings of the cluster `eu1`.
+fn settings(gateways: Gateways, period: Duration) -> ClusterLoadSettings {
+    let endpoint = LoadEndpoint::Gateways { port: 1, path: "/stats/prometheus".into() };
+    let query = LoadQuery::Prometheus { endpoint, signal: None, metric: None, overload_at: 95 };
+    let source = LoadSource { period, timeout: Duration::from_secs(4).min(period), ..LoadSource::new(query) };
+    ClusterLoadSettings {
+        cluster: ClusterName::new("eu1").unwrap(),
+        capacity: 100.try_into().ok(),
+        source: Some((LoadSourceName::new("gw").unwrap(), Arc::new(source))),
+        gateways,
+    }
+}
+
+fn response(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}
+
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// Returns the socket addresses as gateways.
+fn sockets(all: &[std::net::SocketAddr]) -> Vec<ProbeAddress> {
+    all.iter().map(|address| ProbeAddress::Socket(*address)).collect()
+}
+
+#[tokio::test]
+async fn service_is_without_endpoint_only_if_every_gateway_says_so() {
+    let healthy = |service: &str, count: u32| {
+        format!(
+            "envoy_cluster_membership_healthy{{cluster_name=\"outbound|80||{service}.shop.svc.cluster.local\"}} {count}\n"
+        )
+    };
+    let text = |web, pay| format!("envoy_server_total_connections 1\n{}{}", healthy("web", web), healthy("pay", pay));
+    let (a, b) = (answering(response(&text(0, 0))).await, answering(response(&text(1, 0))).await);
+    let reader = LoadReader::start(Arc::default());
+    let mut services = reader.services();
+    reader.set_exposed([(ClusterName::new("eu1").unwrap(), exposed(&["shop/web", "shop/pay"]))]);
+    reader.set(vec![settings(sockets(&[a, b]).into(), PERIOD)]);
+    let report = timeout(Duration::from_secs(20), services.wait_for(|all| !all.is_empty()));
+    let all = report.await.unwrap().unwrap().clone();
+    let report = all.values().next().unwrap();
+    let without: Vec<_> = report.without_endpoint.iter().map(|key| &**key).collect();
+    assert_eq!((without, report.counts["shop/web"].healthy), (vec!["shop/pay"], Some(1)));
+    // A source that is removed says nothing any more.
+    reader.set(vec![]);
+    assert!(services.borrow().is_empty());
+}
+
+#[tokio::test]
+async fn addresses_are_read_instead_of_gateways_that_cannot_be_reached() {
+    let closed = {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        listener.local_addr().unwrap()
+    };
+    let balancer =
+        answering(response("envoy_http_a_downstream_rq_active 10\nistio_requests_total{reporter=\"source\"} 5\n"))
+            .await;
+    let reader = LoadReader::start(Arc::default());
+    let mut updates = reader.updates();
+    let gateways = Gateways { all: sockets(&[closed; 3]), instead: sockets(&[balancer]), status_port: None };
+    reader.set(vec![settings(gateways, Duration::from_millis(100))]);
+    let update = timeout(Duration::from_secs(20), updates.recv()).await.unwrap().unwrap();
+    // Three gateways, of which the address leads to one.
+    assert_eq!(update.report.load.0, 300);
+    assert_eq!(reader.states().0[0].sources[0].gateways, Some((1, 1)));
+}
+
+#[tokio::test]
+async fn gateway_that_is_not_ready_is_exhausted() {
+    let (address, _) = serve(|mut stream| async move {
+        let request = request(&mut stream).await;
+        let answer = match request.starts_with("GET /healthz/ready ") {
+            true => "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n".to_owned(),
+            false => response("envoy_server_total_connections 1\n"),
+        };
+        let _ = stream.write_all(answer.as_bytes()).await;
+    })
+    .await;
+    let reader = LoadReader::start(Arc::default());
+    let mut updates = reader.updates();
+    let gateways = Gateways { all: sockets(&[address]), instead: vec![], status_port: Some(15_021) };
+    reader.set(vec![settings(gateways, PERIOD)]);
+    let update = timeout(Duration::from_secs(20), updates.recv()).await.unwrap().unwrap();
+    assert!(update.is_exhausted);
+    assert_eq!(reader.states().0[0].warnings, [GatewayWarning::NotReady]);
+}
+
+#[tokio::test]
+async fn statistics_over_the_limit_are_read_without_services() {
+    let long: Arc<String> = Arc::new({
+        let line = "envoy_cluster_membership_healthy{cluster_name=\"outbound|80||web.shop.svc.cluster.local\"} 1\n";
+        response(&line.repeat(TEXT_MAX / line.len() + 1))
+    });
+    let (address, _) = serve(move |mut stream| {
+        let long = Arc::clone(&long);
+        async move {
+            let request = request(&mut stream).await;
+            let short = response("envoy_server_total_connections 7\n");
+            let answer = if request.contains("?filter=") { &short } else { &*long };
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    })
+    .await;
+    let reader = LoadReader::start(Arc::default());
+    let mut updates = reader.updates();
+    reader.set_exposed([(ClusterName::new("eu1").unwrap(), exposed(&["shop/web"]))]);
+    let settings = settings(sockets(&[address]).into(), Duration::from_secs(3));
+    reader.set(vec![settings]);
+    let update = timeout(Duration::from_secs(60), updates.recv()).await.unwrap().unwrap();
+    assert_eq!(update.report.load.0, 70);
+    assert!(reader.states().0[0].is_reduced);
+}
