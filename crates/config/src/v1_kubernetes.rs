@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    bounds_wire::{As, Plain, Text},
+    bounds_wire::{As, Int, Plain, Text},
     reason::Reason,
     values::TextValue,
 };
@@ -27,6 +27,9 @@ pub(super) struct Kubernetes {
     /// Ingress gateway of the cluster, a Service or a Gateway. If the cluster lists no addresses, it has those of the gateway. Default:
     /// the Service with the label `istio: ingressgateway`, else the only gateway that is found.
     pub(super) gateway: Option<As<NamespacedName>>,
+    /// Load that each ready pod of the gateway can carry, in the unit of the load. The capacity of the cluster is this times the number of
+    /// ready pods, unless `capacity` is given.
+    pub(super) capacity_per_pod: Option<Int<u64, 1, 9_007_199_254_740_991>>,
 }
 
 /// One key of a Secret.

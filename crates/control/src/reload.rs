@@ -184,7 +184,8 @@ impl Actor {
         };
         let serving = self.inputs.reload(reload, now);
         let (feeds, revision) = (ClusterLoadSettings::all(&configured.merged.desired), configured.objects.revision);
-        follow(&self.shared.probes.hosts, &self.shared.probes.sources, &configured);
+        let probes = &self.shared.probes;
+        follow(&probes.hosts, (&probes.sources, &probes.loads), &configured);
         let (id, generation) = (serving.snapshot.id(), previous.published.generation + 1);
         // Health transitions during the reload wait in the channel. They name their target, so its new index is found.
         let published = Published {

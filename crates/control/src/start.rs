@@ -137,10 +137,10 @@ async fn start_probes(
     (listeners, hosts, sources): (Vec<SocketAddr>, Hosts, Sources),
     saved: Vec<SavedTarget>,
 ) -> StartedProbes {
-    follow(&hosts, &sources, configured);
     let fence = Arc::new(Fence::new(fence_rules(configured)));
     fence.set_listeners(listeners);
     let loads = LoadReader::start(Arc::clone(&fence));
+    follow(&hosts, (&sources, &loads), configured);
     loads.set(ClusterLoadSettings::all(&configured.merged.desired));
     let (sender, transitions) = mpsc::channel(TRANSITIONS_WAITING_MAX);
     let checker = Checker::start(configured.settings.health.sockets_max, sender, Arc::clone(&fence));
@@ -158,12 +158,15 @@ async fn start_probes(
     StartedProbes { probes: Probes::new(checker, loads, (hosts, sources), fence), transitions, statuses, over_limit }
 }
 
-/// Looks up the host names of all clusters, and reads those that have a Kubernetes API, from now on.
-pub(crate) fn follow(hosts: &Hosts, sources: &Sources, configured: &Configured) {
+/// Looks up the host names of all clusters, and reads those that have a Kubernetes API, from now on. Statistics of the services that they
+/// expose are read with their load.
+pub(crate) fn follow(hosts: &Hosts, (sources, loads): (&Sources, &LoadReader), configured: &Configured) {
     let (clusters, of_files) = (&configured.merged.desired.clusters, &configured.files.desired.clusters);
     hosts.follow_clusters(clusters.values(), |name| of_files.contains_key(name), &configured.settings.resolvers);
     // Only files name credentials of this server.
-    sources.follow(of_files, configured.files.desired.zones.keys());
+    sources.follow(of_files, configured.files.desired.zones.keys(), &loads.services());
+    let found = configured.looked_up.found.iter();
+    loads.set_exposed(found.map(|(cluster, found)| (cluster.clone(), found.services.clone())));
 }
 
 /// Returns the rules for connections of probes and load readers. What the files declare is exempt.

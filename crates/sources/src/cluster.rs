@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use fairway_model::{ClusterName, KubernetesApi, Name, Timestamp};
+use fairway_model::{ClusterName, KubernetesApi, Name, ServiceReports, Timestamp};
 use kube::Client;
 use tokio::{
     sync::{mpsc, watch},
@@ -21,7 +21,7 @@ use crate::{
     crd,
     found::{FoundCluster, FoundName, FoundRow},
     graph::{GatewaySummary, Graph},
-    objects::{Kind, Object, ObjectKey, Targets},
+    objects::{Body, Kind, Object, ObjectKey, Targets},
     rows::found_name,
     status::{KindStatus, SourceProblem, SourceStatus},
     watch::{Message, WatchState, watch},
@@ -42,6 +42,8 @@ pub(crate) struct ClusterTask<P> {
     publisher: Arc<P>,
     /// The zones of this server; other names are counted and left out.
     zones: watch::Receiver<Arc<BTreeSet<Name>>>,
+    /// Statistics of services at the gateways of all clusters.
+    reports: watch::Receiver<ServiceReports>,
     graph: Graph,
     kinds: BTreeMap<Kind, WatchState>,
     /// Kinds that were listed completely at least once.
@@ -55,6 +57,10 @@ pub(crate) struct ClusterTask<P> {
     is_status_due: bool,
     /// True if an object changed that may be a gateway.
     is_gateway_due: bool,
+    /// Services for which the gateways have no healthy endpoint.
+    without_endpoint: BTreeSet<Arc<str>>,
+    /// The Service whose pods are those of the gateway.
+    gateway_pods: Option<ObjectKey>,
     /// Names outside of the zones.
     outside: BTreeSet<Arc<str>>,
     status: SourceStatus,
@@ -67,7 +73,7 @@ impl<P: Publish> ClusterTask<P> {
         name: ClusterName,
         api: Arc<KubernetesApi>,
         publisher: Arc<P>,
-        zones: watch::Receiver<Arc<BTreeSet<Name>>>,
+        (zones, reports): (watch::Receiver<Arc<BTreeSet<Name>>>, watch::Receiver<ServiceReports>),
         saved: Option<Arc<FoundCluster>>,
     ) -> Self {
         let found = saved.map(|saved| FoundCluster::clone(&saved)).unwrap_or_default();
@@ -76,6 +82,7 @@ impl<P: Publish> ClusterTask<P> {
             api,
             publisher,
             zones,
+            reports,
             graph: Graph::new(),
             kinds: BTreeMap::new(),
             listed: BTreeSet::new(),
@@ -84,6 +91,8 @@ impl<P: Publish> ClusterTask<P> {
             is_changed: false,
             is_status_due: true,
             is_gateway_due: true,
+            without_endpoint: BTreeSet::new(),
+            gateway_pods: None,
             outside: BTreeSet::new(),
             status: SourceStatus::default(),
             begun: Instant::now(),
@@ -140,6 +149,7 @@ impl<P: Publish> ClusterTask<P> {
                     self.look_again();
                     is_due = true;
                 }
+                Ok(()) = self.reports.changed() => is_due |= self.follow_report(),
                 () = sleep_until(publication.into()), if is_due => {}
                 _ = ticks.tick() => {
                     is_due |= self.status.read_at.is_none();
@@ -159,7 +169,11 @@ impl<P: Publish> ClusterTask<P> {
     fn take(&mut self, message: Message) -> Option<String> {
         match message {
             Message::Changed(key, object) => {
-                self.is_gateway_due |= matches!(key.kind, Kind::Service | Kind::Gateway);
+                self.is_gateway_due |= match key.kind {
+                    Kind::Service | Kind::Gateway => true,
+                    Kind::EndpointSlice => self.is_of_gateway(&key, object.as_deref()),
+                    _ => false,
+                };
                 self.apply(key, object.map(|object| *object));
             }
             Message::Listed(kind, keys) => {
@@ -186,6 +200,17 @@ impl<P: Publish> ClusterTask<P> {
             Message::Unauthorized(why) => return Some(format!("the credentials are not valid: {why}")),
         }
         None
+    }
+
+    /// Returns true if a slice may have pods of the gateway.
+    fn is_of_gateway(&self, slice: &ObjectKey, object: Option<&Object>) -> bool {
+        let Some(gateway) = &self.status.gateway else { return false };
+        let service = match object {
+            Some(Object { body: Body::EndpointSlice(slice), .. }) => slice.service.as_ref(),
+            _ => None,
+        };
+        let is_other = |name: &Arc<str>| self.gateway_pods.as_ref().is_some_and(|pods| pods.name != *name);
+        slice.namespace == gateway.namespace && !service.is_some_and(is_other)
     }
 
     /// Takes a change of an object. New objects over the limit are left out.
@@ -231,6 +256,25 @@ impl<P: Publish> ClusterTask<P> {
         gone
     }
 
+    /// Follows the statistics of services at the gateways. Returns true if names may have changed.
+    fn follow_report(&mut self) -> bool {
+        let report = self.reports.borrow_and_update().get(&self.name).cloned();
+        let without: &BTreeSet<_> =
+            report.as_ref().map_or(const { &BTreeSet::new() }, |report| &report.without_endpoint);
+        let is_changed = *without != self.without_endpoint;
+        if is_changed {
+            for service in without.difference(&self.without_endpoint) {
+                tracing::warn!(cluster = %self.name, %service, "no gateway has a healthy endpoint of the service");
+            }
+            for service in self.without_endpoint.difference(without) {
+                tracing::info!(cluster = %self.name, %service, "gateways have healthy endpoints of the service again, or do not report it");
+            }
+            self.graph.set_without_endpoint(without);
+            self.without_endpoint.clone_from(without);
+        }
+        is_changed
+    }
+
     /// Considers all names again.
     fn look_again(&mut self) {
         self.outside.clear();
@@ -251,6 +295,7 @@ impl<P: Publish> ClusterTask<P> {
         changed.retain(|text| !self.saved.contains(text));
         changed.append(&mut self.take_gone());
         self.update(changed);
+        self.found.services = self.graph.exposed().clone();
         let is_first = self.status.read_at.is_none();
         self.status.failure = None;
         self.status.read_at = Some(Timestamp::from(SystemTime::now()));
@@ -266,14 +311,23 @@ impl<P: Publish> ClusterTask<P> {
     fn follow_gateway(&mut self) -> bool {
         let gateways = self.graph.gateways();
         self.status.gateways = gateways.iter().map(|gateway| gateway.key.to_string()).collect();
+        let mut services = gateways.clone();
         let chosen = choose_gateway(&self.api, gateways);
         self.status.gateway = chosen.as_ref().map(|gateway| gateway.key.clone());
         // A gateway that has just lost its address is not one without: its last addresses stay, and their probes decide.
         let Some(chosen) = chosen else { return false };
+        // A Gateway of the Gateway API has the addresses of the Service that was made for it, which has the pods.
+        services.retain(|of| of.key.kind == Kind::Service && of.key.namespace == chosen.key.namespace);
+        let is_its = |of: &&GatewaySummary| of.key == chosen.key || of.targets == chosen.targets;
+        let service = services.iter().filter(is_its).max_by_key(|of| of.key == chosen.key);
+        let GatewaySummary { pods, has_status_port, .. } = service.unwrap_or(&chosen).clone();
+        self.gateway_pods = service.map(|service| service.key.clone());
+        self.is_changed |= self.found.pods != pods;
+        self.found.pods = pods;
         let Targets { addresses, hosts } = &*chosen.targets;
         let is_changed = *addresses != self.found.addresses || *hosts != self.found.hosts;
-        let has_status_port = std::mem::replace(&mut self.found.has_status_port, chosen.has_status_port);
-        self.is_changed |= is_changed || has_status_port != chosen.has_status_port;
+        let had_status_port = std::mem::replace(&mut self.found.has_status_port, has_status_port);
+        self.is_changed |= is_changed || had_status_port != has_status_port;
         (self.found.addresses, self.found.hosts) = (addresses.clone(), hosts.clone());
         is_changed
     }
@@ -293,7 +347,10 @@ impl<P: Publish> ClusterTask<P> {
             }
             let before = self.found.names.get(&*text).cloned();
             let own = (&*self.found.addresses, &*self.found.hosts);
-            let now = is_inside.then(|| found_name(&self.name, &text, &exposures, own, before.as_deref())).flatten();
+            let services = |object: &ObjectKey| self.graph.services_of(object);
+            let now = is_inside
+                .then(|| found_name(&self.name, &text, &exposures, own, before.as_deref(), services))
+                .flatten();
             log_endpoints(&self.name, &text, before.as_deref(), now.as_ref());
             match now {
                 Some(now) if before.as_deref() == Some(&now) => continue,

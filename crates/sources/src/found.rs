@@ -9,8 +9,8 @@ use std::{
 use fairway_access::Tenant;
 use fairway_contributions::{OwnedRow, ReadRow};
 use fairway_model::{
-    Check, ClusterName, DesiredState, HttpCheck, Monitor, MonitorName, Name, Permille, PoolName, Rtype, SharedMap,
-    Weight,
+    Check, ClusterLoadSource, ClusterName, DesiredState, ExposedServices, HttpCheck, LoadEndpoint, LoadQuery,
+    LoadSource, LoadSourceName, Monitor, MonitorName, Name, Permille, PoolName, ProbeAddress, Rtype, SharedMap, Weight,
 };
 
 use crate::objects::ObjectKey;
@@ -27,6 +27,10 @@ pub struct FoundCluster {
     pub hosts: Vec<Name>,
     /// True if the gateway answers at port 15021 whether it is ready, as Istio's do.
     pub has_status_port: bool,
+    /// Addresses of its ready pods; empty if they are not known.
+    pub pods: Vec<IpAddr>,
+    /// The services that objects with names lead to.
+    pub services: ExposedServices,
     /// The names that its objects expose, by their text in lower case without final dot.
     pub names: SharedMap<Arc<str>, Arc<FoundName>>,
 }
@@ -51,6 +55,8 @@ pub struct FoundRow {
     pub row: Arc<ReadRow>,
     /// Number of ready endpoints that it leads to; `None` if that is not known.
     pub ready: Option<u32>,
+    /// Services that the object leads to, as `NAMESPACE/NAME`.
+    pub services: Arc<[Arc<str>]>,
 }
 
 impl FoundName {
@@ -60,6 +66,13 @@ impl FoundName {
             Ready::Endpoints(count) => Some(count),
             Ready::NotExposed | Ready::Unknown => None,
         }
+    }
+}
+
+impl FoundCluster {
+    /// Returns the number of ready endpoints of names; the largest, as for the members of a pool. `None` if it is not known.
+    pub fn ready<'a>(&self, names: impl Iterator<Item = &'a Name>) -> Option<u32> {
+        names.take(NAMES_MAX).filter_map(|name| self.names.get(&*text_of(name))?.ready()).max()
     }
 }
 
@@ -87,7 +100,7 @@ pub fn changed_names<'a>(now: &'a Found, before: &'a Found) -> Option<BTreeSet<&
     }
     let mut changed = BTreeSet::new();
     for (now, before) in now.values().zip(before.values()).filter(|(now, before)| !Arc::ptr_eq(now, before)) {
-        let gateway = |of: &'a FoundCluster| (&of.addresses, &of.hosts, of.has_status_port);
+        let gateway = |of: &'a FoundCluster| (&of.addresses, &of.hosts, of.has_status_port, &of.pods);
         if gateway(now) != gateway(before) {
             return None;
         }
@@ -96,9 +109,10 @@ pub fn changed_names<'a>(now: &'a Found, before: &'a Found) -> Option<BTreeSet<&
     Some(changed)
 }
 
-/// Gives clusters without declared addresses those of their ingress gateways, and the monitor that these have.
+/// Gives clusters without declared addresses those of their ingress gateways, and the monitor that these have. Gives all clusters whose
+/// gateways' pods are known a load source that reads them, and a capacity.
 pub fn add_addresses(desired: &mut DesiredState, found: &Found) {
-    let status_port = MonitorName::new(STATUS_PORT).expect("a valid name");
+    let status_port = MonitorName::new(STATUS_PORT_MONITOR).expect("a valid name");
     if found.values().any(|found| found.has_status_port) {
         desired.monitors.insert(status_port.clone(), Arc::new(ready_at_status_port()));
     }
@@ -107,6 +121,7 @@ pub fn add_addresses(desired: &mut DesiredState, found: &Found) {
         if !desired.clusters.contains_key(name) {
             continue;
         }
+        add_pods(desired, name, found);
         if let Some(cluster) = desired.clusters.get_mut(name).filter(is_open) {
             cluster.addresses.clone_from(&found.addresses);
             let host = |name: &Name| fairway_model::ClusterHost { name: name.clone(), addresses: Arc::default() };
@@ -116,6 +131,37 @@ pub fn add_addresses(desired: &mut DesiredState, found: &Found) {
             }
             cluster.fallback_monitor = found.has_status_port.then(|| status_port.clone());
         }
+    }
+}
+
+/// Has the load of a cluster read from the pods of its gateway, unless others are named, and gives it a capacity by their number.
+fn add_pods(desired: &mut DesiredState, name: &ClusterName, found: &FoundCluster) {
+    let Some(cluster) = desired.clusters.get_mut(name) else { return };
+    let per_pod = cluster.kubernetes.as_ref().and_then(|api| api.capacity_per_pod);
+    if let Some(per_pod) = per_pod.filter(|_| cluster.capacity.is_none()) {
+        // A gateway without a ready pod is down by its probes; without a capacity it would be without load control afterwards.
+        cluster.capacity = Some(per_pod.saturating_mul(found.pods.len().max(1) as u64));
+    }
+    if found.pods.is_empty() {
+        return;
+    }
+    let gateways = || found.pods.iter().take(PODS_MAX).map(|pod| ProbeAddress::Address(*pod)).collect();
+    let status_port = found.has_status_port.then_some(STATUS_PORT);
+    match desired.cluster_load_sources.get_mut(name) {
+        Some(declared) => {
+            let source = desired.load_sources.get(&declared.source);
+            if declared.gateways.is_empty() && source.is_some_and(|source| source.is_per_gateway()) {
+                *declared = ClusterLoadSource { gateways: gateways(), is_found: true, status_port, ..declared.clone() };
+            }
+        }
+        // Istio's gateways have statistics at a known port.
+        None if found.has_status_port => {
+            let source = LoadSourceName::new(GATEWAYS).expect("a valid name");
+            desired.load_sources.entry(source.clone()).or_insert_with(|| Arc::new(statistics_of_gateways()));
+            let load = ClusterLoadSource { source, gateways: gateways(), is_found: true, status_port };
+            desired.cluster_load_sources.insert(name.clone(), load);
+        }
+        None => {}
     }
 }
 
@@ -234,7 +280,13 @@ impl Ready {
 
 /// Returns the monitor of Istio's gateways: they answer at their status port whether they are ready.
 fn ready_at_status_port() -> Monitor {
-    Monitor::new(Check::Http(HttpCheck::get(15_021, "/healthz/ready")))
+    Monitor::new(Check::Http(HttpCheck::get(STATUS_PORT, "/healthz/ready")))
+}
+
+/// Returns the load source of Istio's gateways: statistics of Envoy at their own port.
+fn statistics_of_gateways() -> LoadSource {
+    let endpoint = LoadEndpoint::Gateways { port: 15_090, path: "/stats/prometheus".to_owned() };
+    LoadSource::new(LoadQuery::Prometheus { endpoint, signal: None, metric: None, overload_at: OVERLOAD_AT })
 }
 
 /// Returns the text of a name: lower case, no final dot.
@@ -245,7 +297,15 @@ fn text_of(name: &Name) -> String {
 /// Name of the monitor of members whose cluster has no ready endpoint.
 const NO_ENDPOINT: &str = "kubernetes+no-endpoint";
 /// Name of the monitor of gateways with a status port.
-const STATUS_PORT: &str = "kubernetes+status-port";
+const STATUS_PORT_MONITOR: &str = "kubernetes+status-port";
+/// Port at which Istio's gateways answer whether they are ready.
+const STATUS_PORT: u16 = 15_021;
+/// Name of the load source of clusters that declare none.
+const GATEWAYS: &str = "kubernetes+gateways";
+/// Pressure of an overload monitor, in per cent, from which on a gateway counts as exhausted: the default of load sources.
+const OVERLOAD_AT: u8 = 95;
+/// Maximum number of pods of a gateway that are read. More have about the load of these.
+const PODS_MAX: usize = 256;
 /// Maximum number of names of a pool whose endpoints are looked at. A pool of more names is one of gateways, not of a service.
 const NAMES_MAX: usize = 16;
 
@@ -303,6 +363,7 @@ mod tests {
                 object: ObjectKey::new(Kind::Service, namespace, "web"),
                 row: Arc::new(ReadRow::new(Row { since: 1, endpoint: endpoint(namespace), held: None })),
                 ready: ready.parse().ok(),
+                services: Arc::default(),
             };
             let rows: Vec<_> = match ready.strip_prefix("evil") {
                 Some(ready) => vec![row(ready, "evil"), row(ready, "text"), row(ready, "wrong")],
@@ -343,6 +404,48 @@ mod tests {
             (&[], "10 10 10 10"),
         ] {
             assert_eq!(weighed(false, ready), expected, "{ready:?}");
+        }
+    }
+
+    #[test]
+    fn load_is_read_from_the_pods_of_a_gateway_unless_others_are_named() {
+        let source = |name: &str| LoadSourceName::new(name).unwrap();
+        let load = |name: &str, gateways: &[&str]| {
+            let gateways = gateways.iter().map(|gateway| gateway.parse().unwrap()).collect();
+            ClusterLoadSource { source: source(name), gateways, is_found: false, status_port: None }
+        };
+        let read = |declared: Option<ClusterLoadSource>, pods: u8, has_status_port: bool, capacity: Option<u64>| {
+            let mut desired = state(false);
+            let api = fairway_model::KubernetesApi { capacity_per_pod: Some(50), ..Default::default() };
+            let of = desired.clusters.get_mut(&cluster("a")).unwrap();
+            (of.kubernetes, of.capacity) = (Some(Arc::new(api)), capacity);
+            let mut url = statistics_of_gateways();
+            let address = "prometheus:9090".parse().unwrap();
+            let endpoint = LoadEndpoint::Url(fairway_model::LoadUrl { https: false, address, path: "/".to_owned() });
+            url.query = LoadQuery::Json { endpoint, pointer: String::new() };
+            desired.load_sources.insert(source("url"), Arc::new(url));
+            desired.load_sources.insert(source("own"), Arc::new(statistics_of_gateways()));
+            desired.cluster_load_sources.extend(declared.map(|declared| (cluster("a"), declared)));
+            let pods = (0..pods).map(|pod| IpAddr::from([10, 0, 0, pod])).collect();
+            let found = FoundCluster { pods, has_status_port, ..FoundCluster::default() };
+            add_addresses(&mut desired, &[(cluster("a"), Arc::new(found))].into());
+            let load = desired.cluster_load_sources.get(&cluster("a")).map(|load| {
+                assert!(desired.load_sources.contains_key(&load.source));
+                format!("{} {} {} {:?}", load.source, load.gateways.len(), load.is_found, load.status_port)
+            });
+            (load.unwrap_or_default(), desired.clusters.get(&cluster("a")).unwrap().capacity)
+        };
+        for (declared, pods, has_status_port, capacity, expected) in [
+            (None, 3, true, None, ("kubernetes+gateways 3 true Some(15021)", Some(150))),
+            (None, 3, true, Some(7), ("kubernetes+gateways 3 true Some(15021)", Some(7))),
+            (None, 3, false, None, ("", Some(150))),
+            (None, 0, true, None, ("", Some(50))),
+            (Some(load("own", &[])), 2, false, None, ("own 2 true None", Some(100))),
+            (Some(load("own", &["gw:1"])), 2, true, None, ("own 1 false None", Some(100))),
+            (Some(load("url", &[])), 2, true, None, ("url 0 false None", Some(100))),
+        ] {
+            let (load, capacity) = read(declared, pods, has_status_port, capacity);
+            assert_eq!((&*load, capacity), expected);
         }
     }
 

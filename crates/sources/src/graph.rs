@@ -17,9 +17,11 @@ mod selectors;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
+    net::IpAddr,
     sync::Arc,
 };
 
+use fairway_model::ExposedServices;
 use fairway_providers::Endpoint;
 
 pub(crate) use crate::objects::Targets;
@@ -48,6 +50,10 @@ pub(crate) struct Graph {
     endpoints: EndpointIndex,
     selectors: SelectorIndex,
     names: NameIndex,
+    /// Services that objects with names lead to, with the number of these objects.
+    exposed: ExposedServices,
+    /// Services for which the gateways have no healthy endpoint.
+    without_endpoint: BTreeSet<ObjectKey>,
 }
 
 /// An exposure of a name: the gateway or record that one object declares for it.
@@ -92,6 +98,8 @@ pub(crate) struct GatewaySummary {
     pub has_status_port: bool,
     /// Its addresses.
     pub targets: Arc<Targets>,
+    /// Addresses of its ready pods, of one family; empty if they are not known.
+    pub pods: Vec<IpAddr>,
     /// Number of names that are exposed through it.
     pub hosts: usize,
 }
@@ -200,15 +208,55 @@ impl Graph {
                 body => external(body).map(|service| (service.is_istio, service.has_status_port, &service.targets))?,
             };
             let hosts = hosts.get(key).copied().unwrap_or_default();
+            let pods = if key.kind == Kind::Service { self.ready_pods(key) } else { Vec::new() };
             (!targets.is_empty()).then(|| GatewaySummary {
                 key: key.clone(),
                 is_istio,
                 has_status_port,
                 targets: Arc::clone(targets),
+                pods,
                 hosts,
             })
         };
         self.objects.iter().filter_map(summary).collect()
+    }
+
+    /// Returns the addresses of the ready pods of a Service. One of two families has all pods.
+    fn ready_pods(&self, service: &ObjectKey) -> Vec<IpAddr> {
+        let ready = self.endpoints.addresses(&self.objects, service).into_iter().filter(|(_, is_ready)| *is_ready);
+        let (v4, v6): (Vec<_>, Vec<_>) = ready.map(|(address, _)| address).partition(|address| address.is_ipv4());
+        if v4.is_empty() { v6 } else { v4 }
+    }
+
+    /// Returns the services that objects with names lead to.
+    pub(crate) const fn exposed(&self) -> &ExposedServices {
+        &self.exposed
+    }
+
+    /// Returns the services that an object leads to, as `NAMESPACE/NAME`. Those of gateways are in it if the object is one.
+    pub(crate) fn services_of(&self, object: &ObjectKey) -> Vec<Arc<str>> {
+        let own = Some(object).filter(|key| key.kind == Kind::Service);
+        let of_object = self.evaluated.get(object).into_iter().flat_map(Evaluated::services);
+        let is_gateway = |key: &ObjectKey| self.objects.get(key).is_some_and(|of| external(&of.body).is_some());
+        let all = own.into_iter().chain(of_object.filter(|key| !is_gateway(key)));
+        let text = |key: &ObjectKey| Some(Arc::clone(self.exposed.get_key_value(service_text(key).as_str())?.0));
+        all.filter_map(text).collect()
+    }
+
+    /// Replaces the services, as `NAMESPACE/NAME`, for which the gateways have no healthy endpoint. They count as without ready endpoints.
+    pub(crate) fn set_without_endpoint(&mut self, services: &BTreeSet<Arc<str>>) {
+        let key = |text: &Arc<str>| {
+            let (namespace, name) = text.split_once('/')?;
+            Some(ObjectKey::new(Kind::Service, namespace, name))
+        };
+        let now: BTreeSet<ObjectKey> = services.iter().filter_map(key).collect();
+        self.touched.extend(self.without_endpoint.symmetric_difference(&now).cloned());
+        self.without_endpoint = now;
+    }
+
+    /// Returns the number of ready endpoints of a Service.
+    fn ready(&self, service: &ObjectKey) -> u32 {
+        if self.without_endpoint.contains(service) { 0 } else { self.endpoints.ready(service) }
     }
 
     /// Returns the problems of all objects, at most [`Self::PROBLEMS_MAX`].
@@ -274,6 +322,7 @@ impl Graph {
             }
             self.dependents.extend(after.lookups.iter().map(|looked_up| (looked_up.clone(), key.clone())));
         }
+        self.expose(&before, &after, &key);
         if before.groups == after.groups {
             after.groups = before.groups; // those that the index of names shares
         } else {
@@ -281,6 +330,28 @@ impl Graph {
         }
         if !after.is_empty() {
             self.evaluated.insert(key, after);
+        }
+    }
+}
+
+impl Graph {
+    /// Counts the services of an object that has names now, or had some before.
+    fn expose(&mut self, before: &Evaluated, after: &Evaluated, key: &ObjectKey) {
+        let services = |evaluated: &Evaluated| -> BTreeSet<Arc<str>> {
+            let own = Some(key).filter(|key| key.kind == Kind::Service);
+            let all = own.into_iter().chain(evaluated.services()).filter(|_| !evaluated.groups.is_empty());
+            all.map(|service| service_text(service).into()).collect()
+        };
+        let (before, after) = (services(before), services(after));
+        for gone in before.difference(&after) {
+            match self.exposed.get(gone).copied() {
+                Some(count @ 2..) => _ = self.exposed.insert(Arc::clone(gone), count - 1),
+                _ => _ = self.exposed.remove(gone),
+            }
+        }
+        for new in after.difference(&before) {
+            let count = self.exposed.get(new).copied().unwrap_or_default();
+            self.exposed.insert(Arc::clone(new), count + 1);
         }
     }
 }
@@ -293,6 +364,11 @@ impl Declared {
             Self::Endpoint(_) => None,
         }
     }
+}
+
+/// Returns the text of a service: `NAMESPACE/NAME`.
+fn service_text(service: &ObjectKey) -> String {
+    format!("{}/{}", service.namespace, service.name)
 }
 
 /// Returns the fields of a Service for clients outside the cluster.

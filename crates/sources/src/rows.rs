@@ -10,23 +10,27 @@ use fairway_providers::{Endpoint, Property};
 use crate::{
     found::{FoundName, FoundRow},
     graph::{Declared, Exposure},
-    objects::{DnsAnnotations, Targets},
+    objects::{DnsAnnotations, ObjectKey, Targets},
 };
 
 /// Returns what a cluster declares for a name; `None` without an exposure. `own` are addresses and host names of the ingress gateway of the
-/// cluster. Rows that are the same `before` are shared with it.
+/// cluster, and `services` returns the services of an object. Rows that are the same `before` are shared with it.
 pub(crate) fn found_name(
     cluster: &ClusterName,
     name: &str,
     exposures: &[&Exposure],
     own: (&[IpAddr], &[Name]),
     before: Option<&FoundName>,
+    services: impl Fn(&ObjectKey) -> Vec<Arc<str>>,
 ) -> Option<FoundName> {
     let mut rows = Vec::new();
     for exposure in exposures {
         let owner: Arc<str> = format!("kubernetes:{cluster}/{}", exposure.namespace).into();
         let tenant = Tenant::Namespace { cluster: cluster.to_string(), namespace: exposure.namespace.to_string() };
         let tenant = Arc::new(tenant);
+        let services = services(&exposure.object);
+        let known = before.and_then(|before| before.rows.iter().find(|row| *row.services == *services));
+        let services = known.map_or_else(|| services.into(), |row| Arc::clone(&row.services));
         for endpoint in endpoints(cluster, name, exposure, own) {
             let row = Row { since: exposure.created, endpoint, held: None };
             let known = before.and_then(|before| before.rows.iter().find(|known| known.row.row == row));
@@ -37,6 +41,7 @@ pub(crate) fn found_name(
                 object: exposure.object.clone(),
                 row,
                 ready: exposure.ready,
+                services: Arc::clone(&services),
             });
         }
     }

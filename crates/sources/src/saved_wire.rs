@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use fairway_access::Tenant;
 use fairway_contributions::{ReadRow, Row};
-use fairway_model::{ClusterName, Name};
+use fairway_model::{ClusterName, ExposedServices, Name};
 use serde::{Deserialize, Serialize};
 
 use crate::found::{Found, FoundCluster, FoundName, FoundRow};
@@ -20,6 +20,8 @@ struct Cluster {
     hosts: Vec<String>,
     #[serde(default)]
     status_port: bool,
+    #[serde(default)]
+    pods: Vec<std::net::IpAddr>,
     names: BTreeMap<String, Vec<SavedRow>>,
 }
 
@@ -53,7 +55,13 @@ pub(crate) fn encode(found: &Found) -> Vec<u8> {
         let names = cluster.names.iter().map(name).collect();
         (
             key.to_string(),
-            Cluster { addresses: cluster.addresses.clone(), hosts, status_port: cluster.has_status_port, names },
+            Cluster {
+                addresses: cluster.addresses.clone(),
+                hosts,
+                status_port: cluster.has_status_port,
+                pods: cluster.pods.clone(),
+                names,
+            },
         )
     };
     let file = File { clusters: found.iter().map(cluster).collect() };
@@ -73,6 +81,7 @@ pub(crate) fn decode(text: &[u8]) -> Result<Found, serde_json::Error> {
                 object: object.parse().ok()?,
                 row: Arc::new(ReadRow::new(row)),
                 ready,
+                services: Arc::default(),
             })
         };
         let name = |(text, rows): (String, Vec<SavedRow>)| {
@@ -82,6 +91,9 @@ pub(crate) fn decode(text: &[u8]) -> Result<Found, serde_json::Error> {
             addresses: saved.addresses,
             hosts: saved.hosts.iter().filter_map(|host| host.parse().ok()).collect(),
             has_status_port: saved.status_port,
+            pods: saved.pods,
+            // Those of names that are saved are known once the objects are read again.
+            services: ExposedServices::new(),
             names: saved.names.into_iter().map(name).collect(),
         };
         Some((key.clone(), Arc::new(found)))
@@ -110,10 +122,12 @@ mod tests {
             object: "Service shop/web".parse().unwrap(),
             row: Arc::new(ReadRow::new(Row { since: 7, endpoint, held: None })),
             ready: Some(3),
+            services: Arc::default(),
         };
         let mut cluster = FoundCluster {
             addresses: vec!["192.0.2.1".parse().unwrap()],
             hosts: vec!["lb.test".parse().unwrap()],
+            pods: vec!["10.0.0.1".parse().unwrap()],
             ..FoundCluster::default()
         };
         cluster.names.insert("shop.test".into(), Arc::new(FoundName { rows: [row].into() }));

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{Cluster, ClusterName, KubernetesApi, Name, SharedMap};
+use fairway_model::{Cluster, ClusterName, KubernetesApi, Name, ServiceReports, SharedMap};
 use tokio::{sync::watch, task::AbortHandle, time::timeout};
 
 use crate::{
@@ -49,8 +49,14 @@ impl Sources {
         Self { shared: Arc::new(shared), tasks: Mutex::default(), zones: watch::Sender::default() }
     }
 
-    /// Reads these clusters from now on, and forgets what was found in others. Names are found in these zones.
-    pub fn follow<'a>(&self, clusters: &SharedMap<ClusterName, Cluster>, zones: impl Iterator<Item = &'a Name>) {
+    /// Reads these clusters from now on, and forgets what was found in others. Names are found in these zones. Services for which the
+    /// gateways of a cluster have no healthy endpoint, by `reports`, count as without one.
+    pub fn follow<'a>(
+        &self,
+        clusters: &SharedMap<ClusterName, Cluster>,
+        zones: impl Iterator<Item = &'a Name>,
+        reports: &watch::Receiver<ServiceReports>,
+    ) {
         let zones: BTreeSet<Name> = zones.cloned().collect();
         self.zones.send_if_modified(|known| {
             let is_changed = **known != zones;
@@ -73,8 +79,8 @@ impl Sources {
                 continue;
             }
             let saved = self.shared.found.borrow().get(&name).cloned();
-            let (publisher, zones) = (Arc::clone(&self.shared), self.zones.subscribe());
-            let task = ClusterTask::new(name.clone(), Arc::clone(&api), publisher, zones, saved);
+            let (publisher, inputs) = (Arc::clone(&self.shared), (self.zones.subscribe(), reports.clone()));
+            let task = ClusterTask::new(name.clone(), Arc::clone(&api), publisher, inputs, saved);
             tasks.insert(name, (api, tokio::spawn(task.run()).abort_handle()));
         }
     }

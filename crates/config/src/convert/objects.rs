@@ -52,7 +52,9 @@ pub(super) fn clusters(converter: &mut Converter<'_, '_>, list: Vec<v1::Cluster>
         desired.load_bounds.extend(bounds.map(|bounds| (name.clone(), bounds)));
         if let Some(As(source)) = wire.load {
             let gateways = wire.scrape.plain().unwrap_or_default().plain();
-            desired.cluster_load_sources.insert(name.clone(), ClusterLoadSource { source, gateways });
+            desired
+                .cluster_load_sources
+                .insert(name.clone(), ClusterLoadSource { source, gateways, is_found: false, status_port: None });
         }
         let location = wire.location.map(|wire| ClusterLocation {
             coordinates: Coordinates::from_degrees(wire.latitude.0, wire.longitude.0),
@@ -94,6 +96,7 @@ fn kubernetes(converter: &mut Converter<'_, '_>, cluster: Arguments<'_>, wire: K
         in_cluster,
         secret: wire.secret_ref.map(Into::into),
         gateway: wire.gateway.map(|As(gateway)| (gateway.namespace, gateway.name)),
+        capacity_per_pod: wire.capacity_per_pod.plain(),
     }
 }
 

@@ -55,6 +55,7 @@ fn exposed(cluster: &str, text: &str, dice: &mut SplitMix) -> FoundName {
         object: ObjectKey::new(Kind::HttpRoute, namespace, "r"),
         row: Arc::new(ReadRow::new(Row { since: dice.below(3), endpoint, held: None })),
         ready: (ready < 4).then_some(ready as u32),
+        services: Arc::default(),
     };
     FoundName { rows: [row].into() }
 }

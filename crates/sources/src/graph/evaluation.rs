@@ -29,6 +29,11 @@ impl Evaluated {
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Returns the Services that were looked up, in order.
+    pub(super) fn services(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.lookups.iter().filter(|key| key.kind == Kind::Service)
+    }
 }
 
 /// The evaluation of one object.
@@ -120,7 +125,7 @@ impl<'g> Evaluation<'g> {
             return;
         }
         let mut readiness = Readiness::new(true);
-        readiness.add(Some(self.graph.endpoints.ready(self.key)));
+        readiness.add(Some(self.graph.ready(self.key)));
         self.expose(names, Through { key: Some(self.key), targets: &external.targets, dns: None }, readiness.ready());
     }
 
@@ -249,7 +254,7 @@ impl<'g> Evaluation<'g> {
     pub(super) fn service_readiness(&mut self, key: &ObjectKey) -> Option<Option<u32>> {
         match self.look_up(key)?.body {
             Body::Service(Service { is_external_name: true, .. }) => Some(None),
-            _ => Some(Some(self.graph.endpoints.ready(key))),
+            _ => Some(Some(self.graph.ready(key))),
         }
     }
 

@@ -187,7 +187,7 @@ fn listener(name: &str, protocol: &str, host: Option<&str>) -> Value {
 
 fn gateway(path: &str, listeners: &[Value], addresses: &[&str]) -> Value {
     let address = |value: &&str| {
-        let kind = if value.parse::<std::net::IpAddr>().is_ok() { "IPAddress" } else { "Hostname" };
+        let kind = if value.parse::<IpAddr>().is_ok() { "IPAddress" } else { "Hostname" };
         json!({"type": kind, "value": value})
     };
     let addresses: Vec<_> = addresses.iter().map(address).collect();

@@ -233,3 +233,31 @@ fn gateway_uses_sixteen_addresses_and_reports_the_rest() {
     assert_eq!(scene.graph.gateways()[0].targets.addresses.len(), 16);
     assert_eq!(scene.problems(), ["Service shop/web: 4 of its addresses are not used: the limit is 16"]);
 }
+
+#[test]
+fn service_without_endpoint_at_the_gateways_counts_as_without_a_ready_one() {
+    let mut scene = Scene::new([
+        load_balancer("istio-system/ingress", &["192.0.2.1"]),
+        slice("istio-system/ingress-1", "ingress", &["10.0.0.1", "10.0.0.2"]),
+        istio_gateway("istio-system/gw", &["*"]),
+        service("shop/web"),
+        slice("shop/web-1", "web", &["10.0.1.1"]),
+        virtual_service("shop/web", &["istio-system/gw"], &["web.test"], &["web"]),
+        service("shop/internal"),
+    ]);
+    let exposed: Vec<_> = scene.graph.exposed().keys().map(|service| &**service).collect();
+    assert!(exposed.contains(&"shop/web") && !exposed.contains(&"shop/internal"), "{exposed:?}");
+    let services = scene.graph.services_of(&"VirtualService shop/web".parse().unwrap());
+    assert_eq!(services, ["shop/web".into()]);
+    let gateways = scene.graph.gateways();
+    assert_eq!(gateways[0].pods, ["10.0.0.1", "10.0.0.2"].map(|pod| pod.parse::<IpAddr>().unwrap()));
+    let mut set = |services: &[&str]| {
+        scene.graph.set_without_endpoint(&services.iter().map(|service| Arc::from(*service)).collect());
+        (scene.take_changed(), scene.ready("web.test"))
+    };
+    assert_eq!(set(&["shop/web", "shop/other"]), (vec!["web.test".to_owned()], vec![Some(0)]));
+    assert_eq!(set(&["shop/web"]), (vec![], vec![Some(0)]));
+    assert_eq!(set(&[]), (vec!["web.test".to_owned()], vec![Some(1)]));
+    scene.remove("VirtualService shop/web");
+    assert!(scene.graph.exposed().is_empty());
+}

@@ -205,6 +205,7 @@ fn play(seed: u64) -> usize {
     let mut draw = Draw(SplitMix::new(seed));
     let mut graph = Graph::new();
     let mut objects = BTreeMap::<ObjectKey, Object>::new();
+    let mut without_endpoint = BTreeSet::new();
     let mut before = Exposures::new();
     let mut count = 0;
     for step in 0..STEPS {
@@ -223,18 +224,25 @@ fn play(seed: u64) -> usize {
             objects.retain(|key, _| key.kind != kind || keys.contains(key));
             graph.retain(kind, &keys);
         }
+        if draw.is(20) {
+            without_endpoint =
+                draw.some(&["a/s", "a/t", "b/s", "b/none", "wrong"]).into_iter().map(Arc::from).collect();
+            graph.set_without_endpoint(&without_endpoint);
+        }
         let changed = graph.take_changed();
         let now = exposures(&graph);
         let differs = |name: &&Arc<str>| before.get(*name) != now.get(*name);
         let expected: BTreeSet<_> = before.keys().chain(now.keys()).filter(differs).cloned().collect();
         assert_eq!(changed, expected, "seed {seed}, step {step}: changed names");
         let mut fresh = Graph::new();
+        fresh.set_without_endpoint(&without_endpoint);
         // The order of the objects does not matter, so those of the second graph come backwards.
         objects.iter().rev().for_each(|(key, object)| fresh.apply(key.clone(), Some(object.clone())));
         fresh.take_changed();
         assert_eq!(now, exposures(&fresh), "seed {seed}, step {step}: exposures");
         assert_eq!(graph.problems(), fresh.problems(), "seed {seed}, step {step}: problems");
         assert_eq!(graph.gateways(), fresh.gateways(), "seed {seed}, step {step}: gateways");
+        assert!(graph.exposed().iter().eq(fresh.exposed()), "seed {seed}, step {step}: exposed services");
         assert_eq!(graph.counts(), fresh.counts(), "seed {seed}, step {step}: counts");
         assert_eq!(graph.dependents, fresh.dependents, "seed {seed}, step {step}: dependencies");
         count += changed.len();
