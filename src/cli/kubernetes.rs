@@ -1,6 +1,6 @@
 //! The Kubernetes APIs of clusters in `fairway status`.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use fairway_api_types::state_wire::{ClusterState, KubernetesState, State};
 
@@ -16,20 +16,33 @@ pub(super) fn kubernetes_table(palette: Palette, state: &State) -> String {
         vec![
             cluster.name.as_str().into(),
             api.gateway.clone().unwrap_or_else(|| "no gateway".to_owned()).into(),
+            api.gateway_pods.to_string().into(),
             api.names.to_string().into(),
             read.into(),
             Cell::new(tone, failing.unwrap_or_default()),
         ]
     };
-    let mut text = table(palette, 2, &["cluster", "gateway", "names", "changed", "failing"], of_clusters().map(row));
+    let mut text =
+        table(palette, 2, &["cluster", "gateway", "pods", "names", "changed", "failing"], of_clusters().map(row));
     for (cluster, api) in of_clusters() {
         let name = &cluster.name;
         if let Some(why) = &api.failure {
             let _ = writeln!(text, "  {name}: {}", palette.paint(Tone::Warn, why));
         }
+        if api.pods_unreachable {
+            let _ =
+                writeln!(text, "  {name}: the pods of the gateway cannot be reached; load is read from the addresses");
+        }
+        if let Some(why) = &api.no_service_statistics {
+            let _ = writeln!(text, "  {name}: {why}");
+        }
         for kind in &api.kinds {
             let Some(why) = &kind.why else { continue };
             let _ = writeln!(text, "  {name}: {} {}: {why}", kind.kind, palette.paint(Tone::Warn, &kind.state));
+        }
+        for service in without_endpoint(state, cluster) {
+            let _ =
+                writeln!(text, "  {name}: no gateway has a healthy endpoint of {}", palette.paint(Tone::Bad, service));
         }
         for problem in api.problems.iter().take(PROBLEMS_MAX) {
             let _ = writeln!(text, "  {name}: {}: {}", problem.object, problem.message);
@@ -40,6 +53,13 @@ pub(super) fn kubernetes_table(palette: Palette, state: &State) -> String {
         }
     }
     text
+}
+
+/// Returns the services for which the gateways of a cluster have no healthy endpoint, the first ones.
+fn without_endpoint<'a>(state: &'a State, cluster: &ClusterState) -> BTreeSet<&'a str> {
+    let members = state.pools.iter().flat_map(|pool| &pool.members).filter(|member| member.cluster == cluster.name);
+    let services = members.flat_map(|member| &member.services).filter(|service| service.healthy == Some(0));
+    services.map(|service| service.service.as_str()).take(PROBLEMS_MAX).collect()
 }
 
 /// Problems of objects that are shown of each cluster.

@@ -303,6 +303,7 @@ mod tests {
                     eligibility: "up".into(),
                     schedule: None,
                     addresses: vec![address("192.0.2.1", "up"), address("2001:db8::1", "down")],
+                    ..MemberState::default()
                 }],
             }],
             targets: vec![target("192.0.2.1", "up"), target("2001:db8::1", "down")],

@@ -253,6 +253,12 @@ pub struct KubernetesState {
     pub gateway: Option<String>,
     /// All gateways with addresses.
     pub gateways: Vec<String>,
+    /// Number of ready pods of the ingress gateway; 0 if they are not known.
+    pub gateway_pods: usize,
+    /// True if the pods cannot be reached, so that the load is read from the addresses of the cluster.
+    pub pods_unreachable: bool,
+    /// Reason why the gateways have no statistics of services; null if they have.
+    pub no_service_statistics: Option<String>,
     /// Number of names in the zones of this server that its objects expose.
     pub names: usize,
     /// Number of names in other zones, which are not answered.
@@ -261,6 +267,22 @@ pub struct KubernetesState {
     pub kinds: Vec<KindState>,
     /// Problems of its objects, the first hundred.
     pub problems: Vec<ObjectProblem>,
+}
+
+/// A service of a member: a backend of its names in the Kubernetes cluster, with the statistics of the gateways.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ServiceState {
+    /// Namespace and name.
+    pub service: String,
+    /// Endpoints that the gateways use; null if it is not known.
+    pub healthy: Option<u64>,
+    /// Endpoints that the gateways know; null if it is not known.
+    pub endpoints: Option<u64>,
+    /// Requests in flight from the gateways; null if it is not known.
+    pub active: Option<u64>,
+    /// Age of these figures in milliseconds; null without any.
+    pub age_ms: Option<u64>,
 }
 
 /// A kind of objects in a Kubernetes cluster.
@@ -342,6 +364,11 @@ pub struct MemberState {
     pub share: ShareState,
     /// Addresses of the cluster.
     pub addresses: Vec<AddressState>,
+    /// Number of ready endpoints of its names; null if the cluster is not read, or they cannot be counted.
+    pub ready_endpoints: Option<u32>,
+    /// Services of its names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<ServiceState>,
 }
 
 /// The contribution of a webhook client that has a member's weight.

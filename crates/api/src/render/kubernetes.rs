@@ -1,12 +1,16 @@
 //! The state of Kubernetes APIs.
 
 use fairway_api_types::state_wire::{KindState, KubernetesState, ObjectProblem};
+use fairway_health::load::ClusterLoad;
 use fairway_model::ContributionProblem;
-use fairway_sources::{KindStatus, SourceProblem, SourceStatus, WatchState};
+use fairway_sources::{FoundCluster, KindStatus, SourceProblem, SourceStatus, WatchState};
+
+use super::services::missing_statistics;
 
 /// Returns the body for the Kubernetes API of a cluster. `warnings` are those about what its objects declare.
 pub(super) fn kubernetes_state<'a>(
     status: &SourceStatus,
+    (found, load): (Option<&FoundCluster>, Option<&ClusterLoad>),
     warnings: impl Iterator<Item = &'a ContributionProblem>,
 ) -> KubernetesState {
     let problem = |SourceProblem { object, message }: &SourceProblem| ObjectProblem {
@@ -19,6 +23,9 @@ pub(super) fn kubernetes_state<'a>(
         read_at: status.read_at.map(|at| at.to_string()),
         gateway: status.gateway.as_ref().map(ToString::to_string),
         gateways: status.gateways.clone(),
+        gateway_pods: found.map_or(0, |found| found.pods.len()),
+        pods_unreachable: load.is_some_and(|load| load.is_instead),
+        no_service_statistics: found.zip(load).and_then(|(found, load)| missing_statistics(found, load)),
         names: status.names,
         names_outside: status.names_outside,
         kinds: status.kinds.iter().map(kind_state).collect(),

@@ -5,6 +5,7 @@
 mod contributions;
 mod intents;
 mod kubernetes;
+mod services;
 pub(crate) mod shares;
 mod state;
 

@@ -23,7 +23,7 @@ use fairway_model::{
     AdaptiveTtl, Cluster, ClusterHost, ClusterName, ContributionProblem, DesiredState, Health, HealthStatus, Member,
     Name, OverrideAction, Permille, Pool, PoolName, SharedMap, Target, Timestamp, WeightOrigin,
 };
-use fairway_sources::SourceStatus;
+use fairway_sources::{FoundCluster, SourceStatus};
 use fairway_zones::{ServingState, TargetIndex};
 
 use crate::state::Operates;
@@ -32,6 +32,7 @@ use super::{
     cause, eligibility_word,
     kubernetes::kubernetes_state,
     load_state, member_eligibility, override_state, percent, pool_pin, reload_report,
+    services::service_states,
     shares::{arrived, shares},
     texts, word,
 };
@@ -227,7 +228,12 @@ impl Renderer<'_> {
             hosts: cluster.hosts.iter().map(|host| self.host(host)).collect(),
             kubernetes: self.sources.get(name).map(|status| {
                 let owner = format!("kubernetes:{name}/");
-                kubernetes_state(status, self.warnings.iter().filter(move |warning| warning.owner.starts_with(&owner)))
+                let evidence = (self.found(name), load.copied());
+                kubernetes_state(
+                    status,
+                    evidence,
+                    self.warnings.iter().filter(move |warning| warning.owner.starts_with(&owner)),
+                )
             }),
             dns_name: cluster.dns_name.as_ref().map(ToString::to_string),
             region: cluster.location.as_ref().and_then(|location| location.region.clone()),
@@ -294,7 +300,22 @@ impl Renderer<'_> {
             schedule: schedule.map(ToString::to_string),
             share,
             addresses: addresses.map(|address| self.address(pool, &address)).collect(),
+            ready_endpoints: self.found(&member.cluster).and_then(|found| found.ready(self.names_of(pool))),
+            services: self.found(&member.cluster).map_or_else(Vec::new, |found| {
+                service_states(found, self.loads.get(&member.cluster).copied(), self.names_of(pool))
+            }),
         }
+    }
+
+    /// Returns what was found in a cluster.
+    fn found(&self, cluster: &ClusterName) -> Option<&FoundCluster> {
+        self.published.configured.looked_up.found.get(cluster).map(|found| &**found)
+    }
+
+    /// Returns the names that a pool answers.
+    fn names_of(&self, pool: &Pool) -> impl Iterator<Item = &Name> {
+        let snapshot = &self.serving.snapshot;
+        snapshot.indices_of(&pool.name).flat_map(|place| &snapshot.pool_infos()[place].names)
     }
 
     /// Renders one address of a member. Of several targets, the best one is shown.
