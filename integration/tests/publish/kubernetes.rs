@@ -13,7 +13,7 @@ use fairway_integration::{
 };
 use fairway_model::{Changes, Rtype};
 use fairway_providers::{
-    dnsendpoint::DnsEndpoints,
+    dnsendpoint::{DnsEndpoints, Objects},
     publish::{Provider, Weights},
 };
 use tempfile::TempDir;
@@ -74,7 +74,7 @@ impl Drop for Cluster {
 
 fn endpoints(folder: &Path) -> DnsEndpoints {
     let (name, namespace) = ("corporate".to_owned(), "default".to_owned());
-    DnsEndpoints { folder: folder.to_owned(), name, namespace, weights: Some(Weights::Aws) }
+    DnsEndpoints { folder: folder.to_owned(), objects: Objects { name, namespace, weights: Some(Weights::Aws) } }
 }
 
 #[tokio::test]
@@ -104,7 +104,8 @@ async fn kube_apiserver_accepts_the_objects_and_external_dns_publishes_them() {
         weighted,
     ];
     provider.apply(&Changes { create: sets.clone(), ..Changes::default() }).await.expect("the folder is ours");
-    let second = DnsEndpoints { name: "second".to_owned(), ..endpoints(&folder) };
+    let mut second = endpoints(&folder);
+    second.objects.name = "second".to_owned();
     let other = Changes { create: vec![set("other", Rtype::A, &["203.0.113.8"])], ..Changes::default() };
     second.apply(&other).await.expect("each has files of its own");
     let applied = cluster.kubectl(APPLY, &folder);

@@ -18,7 +18,7 @@ use fairway_http::Tls;
 use fairway_intents::instance;
 use fairway_providers::{
     PowerDns,
-    dnsendpoint::DnsEndpoints,
+    dnsendpoint::{DnsEndpoints, Objects},
     etcd::Etcd,
     file::ZoneFile,
     http::Api,
@@ -95,16 +95,15 @@ fn provider(declared_by: DeclaredBy, to: &PublishTo) -> Box<dyn Provider> {
             weights: *weights,
             timeout: *timeout,
         }),
-        Destination::DnsEndpoints { folder, namespace, weights } => Box::new(DnsEndpoints {
-            folder: folder.clone(),
+        Destination::DnsEndpoints { folder, namespace, weights } => {
             // The name of a record's publisher has slashes, which a Kubernetes label must not have.
-            name: match declared_by {
+            let name = match declared_by {
                 DeclaredBy::Config => to.name.clone(),
                 DeclaredBy::Record => instance(&to.name),
-            },
-            namespace: namespace.clone(),
-            weights: *weights,
-        }),
+            };
+            let objects = Objects { name, namespace: namespace.clone(), weights: *weights };
+            Box::new(DnsEndpoints { folder: folder.clone(), objects })
+        }
         Destination::File(path) => Box::new(ZoneFile { path: path.clone() }),
     }
 }
