@@ -162,7 +162,7 @@ pub(super) async fn publish(out: Out, command: PublishCommand) -> anyhow::Result
 
 fn provider_text(palette: Palette, provider: &PublisherState) -> String {
     let tone = match provider.status.as_str() {
-        "ok" => Tone::Good,
+        "ok" | "standby" => Tone::Good,
         "failing" => Tone::Bad,
         _ => Tone::Warn,
     };
@@ -171,6 +171,9 @@ fn provider_text(palette: Palette, provider: &PublisherState) -> String {
     let next = provider.next_sync_at.as_ref().map_or_else(String::new, |next| format!(", next sync {next}"));
     let (name, owned, foreign) = (&provider.name, provider.owned, provider.foreign);
     let mut text = format!("{name}: {status}{since}, {owned} record sets owned, {foreign} of other owners{next}\n");
+    if let Some(leader) = &provider.standby {
+        text += &format!("  {leader}\n");
+    }
     if let Some(error) = &provider.error {
         text += &format!("  {}", palette.line(Tone::Warn, error));
     }

@@ -23,7 +23,7 @@ pub struct PublisherState {
     pub zones: Vec<String>,
     /// True if changes are published automatically.
     pub auto: bool,
-    /// Status: `ok`, `behind`, `failing` or `starting`.
+    /// Status: `ok`, `behind`, `failing`, `starting`, or `standby` if another server publishes.
     pub status: String,
     /// Time when its records began to differ from the desired ones.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,6 +39,9 @@ pub struct PublisherState {
     pub next_sync_at: Option<String>,
     /// Seconds since its records differ from the desired ones; 0 if they are equal.
     pub lag_secs: u64,
+    /// Server that publishes in place of this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standby: Option<String>,
     /// Cause of failing syncs, or the deletions that are held back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

@@ -51,7 +51,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .query::<SyncParameters>()
             .returns(200, "The changes.", plan_of())
             .errors(errors)
-            .errors(&[(400, "`plan` is not the id of a plan."), (409, "The plan is outdated; nothing was changed.")])
+            .errors(&[(400, "`plan` is not the id of a plan."), (409, "The plan is outdated, or another server publishes; nothing was changed.")])
             .handle(apply),
         Route::new(PUBLISH_TAKE, "takePublishing", "Take record sets over from another owner, one step per call")
             .description("`announce` writes the intention to the registry, `finish` changes the owner, `abort` undoes `announce`.")
@@ -94,8 +94,8 @@ async fn apply(
         None => publisher.apply(deletions).await,
     };
     let outcome = outcome.map_err(|error| {
-        let is_outdated = error == ProviderError::OutdatedPlan;
-        let status = if is_outdated { StatusCode::CONFLICT } else { StatusCode::BAD_GATEWAY };
+        let is_refused = matches!(error, ProviderError::OutdatedPlan | ProviderError::Standby(_));
+        let status = if is_refused { StatusCode::CONFLICT } else { StatusCode::BAD_GATEWAY };
         problem(status, format!("{name}: {error}"))
     })?;
     Ok(Json(applied(name, &outcome)))
@@ -115,6 +115,7 @@ fn publisher_state(publisher: &Publisher) -> PublisherState {
         succeeded_at: time(status.succeeded_at),
         next_sync_at: time(status.due_at),
         lag_secs: lag.map_or(0, |lag| lag.as_secs()),
+        standby: status.standby.clone(),
         error: status.error.clone(),
         failures: status.failures,
         owned: status.owned,

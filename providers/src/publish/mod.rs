@@ -37,7 +37,7 @@ pub use notes_wire::Notes;
 pub use pacing::Pacing;
 pub use plan::{Obstacle, Plan, Scope, Wanted, plan};
 pub use policy::Policy;
-pub use provider::{Limits, Provider, ProviderError, Weights};
+pub use provider::{Leadership, Limits, Provider, ProviderError, Weights};
 pub use published_weights::{MemberWeight, PublishedWeights};
 pub use publisher::{HandoverOutcome, Publisher, Setup, WantedUpdates};
 pub use registry::{Claim, Claims, Current, CurrentSet, Owner, Ownership, Unit};

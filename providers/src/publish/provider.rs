@@ -4,6 +4,7 @@ use std::{io, time::Duration};
 
 use async_trait::async_trait;
 use fairway_model::{Changes, ProviderRecordSet, Rtype};
+use tokio::sync::watch;
 
 /// A DNS provider.
 ///
@@ -25,6 +26,28 @@ pub trait Provider: Send + Sync {
     ///
     /// Changes that are already applied may be applied again.
     async fn apply(&self, changes: &Changes) -> Result<(), ProviderError>;
+
+    /// Returns the result of the leader election, with its changes. `None` for a provider to which every server publishes.
+    fn leadership(&self) -> Option<watch::Receiver<Leadership>> {
+        None
+    }
+
+    /// Stops leading, so that another server can publish at once. Nothing is applied afterwards.
+    async fn resign(&self) {}
+}
+
+/// Result of a leader election: of several servers that publish the same names, only the leader changes anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Leadership {
+    /// The election has not ended.
+    #[default]
+    Pending,
+    /// This server publishes.
+    Leader,
+    /// Another server publishes, which the text names.
+    Standby(String),
+    /// The leader is unknown, with the reason. Nothing is changed.
+    Failing(String),
 }
 
 /// Limits of a provider.
@@ -88,6 +111,9 @@ pub enum ProviderError {
          one with `fairway publish plan`"
     )]
     OutdatedPlan,
+    /// Another server publishes, which the text names.
+    #[error("nothing was changed: {0}; ask that server")]
+    Standby(String),
 }
 
 impl From<io::Error> for ProviderError {

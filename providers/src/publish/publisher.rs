@@ -19,7 +19,7 @@ use super::{
     notes_wire::Notes,
     pacing::{LOOK_AGAIN, Pacing, SETTLE},
     plan::Wanted,
-    provider::{Limits, Provider, ProviderError},
+    provider::{Leadership, Limits, Provider, ProviderError},
     registry::{Claims, Ownership},
     status::{Condition, SetCondition, Status},
     sync::{Draft, Outcome, PlanId, Rules, claimed, settled},
@@ -87,8 +87,9 @@ impl Publisher {
         let (orders, orders_in) = mpsc::channel(ORDERS_MAX);
         let (status_out, status) = watch::channel(Arc::new(Status::default()));
         let wait = inner.setup.pacing.resync;
-        let own = Arc::clone(&inner);
-        let task = Task { inner: own, wanted, orders: orders_in, status: status_out, notes, last: None, wait };
+        let (own, leadership) = (Arc::clone(&inner), inner.provider.leadership());
+        let task =
+            Task { inner: own, wanted, orders: orders_in, leadership, status: status_out, notes, last: None, wait };
         (Self { inner, orders, status }, task.run())
     }
 
@@ -105,6 +106,11 @@ impl Publisher {
     /// Returns the status.
     pub fn status(&self) -> Arc<Status> {
         Arc::clone(&self.status.borrow())
+    }
+
+    /// Lets another server publish at once. Waits until the call in progress has ended.
+    pub async fn resign(&self) {
+        self.inner.provider.resign().await;
     }
 
     /// Plans a sync without applying it.
@@ -176,6 +182,8 @@ struct Task {
     inner: Arc<Inner>,
     wanted: WantedUpdates,
     orders: mpsc::Receiver<Order>,
+    /// Result of the leader election, if the provider has one.
+    leadership: Option<watch::Receiver<Leadership>>,
     status: watch::Sender<Arc<Status>>,
     notes: Notes,
     /// The wanted state of the last sync that found or made everything as wanted.
@@ -188,7 +196,7 @@ impl Task {
     async fn run(mut self) {
         let mut due = Instant::now();
         loop {
-            let is_known = self.wanted.borrow().is_some();
+            let is_known = self.wanted.borrow().is_some() && self.leadership() != Leadership::Pending;
             tokio::select! {
                 biased;
                 changed = self.wanted.changed() => {
@@ -204,9 +212,10 @@ impl Task {
                     let Some(order) = order else { return };
                     due = self.carry_out(order).await;
                 }
+                () = changed(&mut self.leadership) => due = Instant::now(),
                 () = sleep_until(due), if is_known => {
                     // The result is in the status.
-                    let mode = if self.inner.setup.auto { Mode::Apply } else { Mode::PlanOnly };
+                    let mode = if self.is_applied() { Mode::Apply } else { Mode::PlanOnly };
                     let _ = self.sync(0, mode).await;
                     due = Instant::now() + self.wait;
                 }
@@ -219,8 +228,8 @@ impl Task {
         match order {
             Order::Sync { deletions, plan, reply } => {
                 let outcome = self.sync(deletions, plan.map_or(Mode::Apply, Mode::ApplyPlan)).await;
-                // An outdated plan is no sync, so the next one must not wait.
-                let wait = if outcome == Err(ProviderError::OutdatedPlan) { SETTLE } else { self.wait };
+                // A refused order is no sync, so the next one must not wait.
+                let wait = if is_refused(&outcome) { SETTLE } else { self.wait };
                 let due = Instant::now() + wait;
                 let _ = reply.send(outcome);
                 due
@@ -239,6 +248,27 @@ impl Task {
         Ok(HandoverOutcome { plan, applied })
     }
 
+    /// Returns the result of the leader election; a provider without one has this server as its leader.
+    fn leadership(&self) -> Leadership {
+        self.leadership.as_ref().map_or(Leadership::Leader, |leadership| leadership.borrow().clone())
+    }
+
+    /// Fails if this server may not do this now.
+    fn check_leadership(&self, mode: Mode) -> Result<(), ProviderError> {
+        match self.leadership() {
+            Leadership::Leader => Ok(()),
+            Leadership::Standby(_) if mode == Mode::PlanOnly => Ok(()),
+            Leadership::Standby(leader) => Err(ProviderError::Standby(leader)),
+            Leadership::Failing(why) => Err(ProviderError::Unavailable(why)),
+            Leadership::Pending => Err(ProviderError::Unavailable("the leader election has not ended".to_owned())),
+        }
+    }
+
+    /// Returns true if a sync applies its changes, and false if an operator or another server does.
+    fn is_applied(&self) -> bool {
+        self.inner.setup.auto && !matches!(self.leadership(), Leadership::Standby(_))
+    }
+
     /// Returns the pause after a sync with this status.
     fn pause(&self, status: &Status) -> Duration {
         let pacing = &self.inner.setup.pacing;
@@ -252,13 +282,14 @@ impl Task {
     async fn sync(&mut self, deletions: usize, mode: Mode) -> Result<Outcome, ProviderError> {
         let wanted = self.wanted.borrow_and_update().clone().ok_or_else(not_known)?;
         let result = self.attempt(&wanted, deletions, mode).await;
-        if result != Err(ProviderError::OutdatedPlan) {
+        if !is_refused(&result) {
             self.report(&wanted, &result);
         }
         result
     }
 
     async fn attempt(&mut self, wanted: &Arc<Wanted>, deletions: usize, mode: Mode) -> Result<Outcome, ProviderError> {
+        self.check_leadership(mode)?;
         let inner = Arc::clone(&self.inner);
         let rules = &inner.setup.rules;
         let claims = inner.claims();
@@ -304,12 +335,18 @@ impl Task {
         let name = &*self.inner.setup.name;
         let mut status = Status::clone(&self.status.borrow());
         let was_well = status.failures == 0;
+        let is_applied = self.is_applied();
+        status.standby = match self.leadership() {
+            Leadership::Standby(leader) => Some(leader),
+            _ => None,
+        };
         status.synced_at = Some(now);
         status.counts.syncs += 1;
         let failure = match result {
             Err(error) => Some(error.clone()),
             Ok(outcome) => {
-                let is_drift = self.last.as_ref().is_some_and(|last| last == wanted);
+                // The leader may see other clusters fail than this server.
+                let is_drift = status.standby.is_none() && self.last.as_ref().is_some_and(|last| last == wanted);
                 if is_drift && !outcome.draft.changes.is_empty() {
                     status.counts.drifted += outcome.draft.changes.len() as u64;
                     tracing::warn!(
@@ -318,16 +355,15 @@ impl Task {
                         "published records had been changed by others"
                     );
                 }
-                update(&mut status, outcome, self.inner.setup.auto, now);
+                update(&mut status, outcome, is_applied, now);
                 if outcome.applied.sets > 0 {
                     tracing::info!(provider = name, changed = outcome.applied.sets, owned = status.owned, "published");
                 }
                 outcome.applied.broken.clone()
             }
         };
-        let is_complete =
-            result.as_ref().is_ok_and(|outcome| is_complete(outcome, self.inner.setup.auto)) && failure.is_none();
-        self.last = is_complete.then(|| Arc::clone(wanted));
+        let is_complete = result.as_ref().is_ok_and(|outcome| is_complete(outcome, is_applied)) && failure.is_none();
+        self.last = (is_complete && status.standby.is_none()).then(|| Arc::clone(wanted));
         status.behind_since = if is_complete { None } else { status.behind_since.or(Some(now)) };
         match failure {
             Some(error) => {
@@ -350,6 +386,21 @@ impl Task {
         status.due_at = Some(now + self.wait);
         self.status.send_replace(Arc::new(status));
     }
+}
+
+/// Waits for a change of the leader. Never ends if the provider has no leader election, or its task has ended.
+async fn changed(leadership: &mut Option<watch::Receiver<Leadership>>) {
+    if let Some(leadership) = leadership
+        && leadership.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
+/// Returns true if nothing was attempted, so that this is no failure of the provider.
+fn is_refused(outcome: &Result<Outcome, ProviderError>) -> bool {
+    matches!(outcome, Err(ProviderError::OutdatedPlan | ProviderError::Standby(_)))
 }
 
 /// Returns true if the provider is as wanted, except for sets that cannot be published.

@@ -4,11 +4,11 @@ use fairway_model::{Name, ProviderRecordSet, RecordSet, Rtype, Timestamp, Ttl};
 
 use super::*;
 use crate::publish::{
-    Affix, Bounds, Obstacle, Policy, Step,
+    Affix, Bounds, Obstacle, Policy, Step, SyncState,
     memory::{Failure, Memory},
 };
 
-struct Shared(Arc<Memory>);
+struct Shared(Arc<Memory>, Option<watch::Receiver<Leadership>>);
 
 #[async_trait::async_trait]
 impl Provider for Shared {
@@ -26,6 +26,10 @@ impl Provider for Shared {
 
     async fn apply(&self, changes: &fairway_model::Changes) -> Result<(), ProviderError> {
         self.0.apply(changes).await
+    }
+
+    fn leadership(&self) -> Option<watch::Receiver<Leadership>> {
+        self.1.clone()
     }
 }
 
@@ -46,6 +50,10 @@ struct Stage {
 }
 
 fn stage(auto: bool) -> Stage {
+    stage_led(auto, None)
+}
+
+fn stage_led(auto: bool, leadership: Option<watch::Receiver<Leadership>>) -> Stage {
     let memory = Arc::new(Memory::default());
     let (wanted, updates) = watch::channel(None);
     let rules = Rules {
@@ -55,7 +63,8 @@ fn stage(auto: bool) -> Stage {
         bounds: Bounds::default(),
     };
     let setup = Setup { name: "p".to_owned(), rules, pacing: Pacing::default(), auto };
-    let (publisher, task) = Publisher::new(setup, Box::new(Shared(Arc::clone(&memory))), updates, Notes::default());
+    let (publisher, task) =
+        Publisher::new(setup, Box::new(Shared(Arc::clone(&memory), leadership)), updates, Notes::default());
     tokio::spawn(task);
     Stage { memory, wanted, publisher }
 }
@@ -89,6 +98,33 @@ async fn omitted_set_is_reported_and_not_deleted() {
     stage.published(3).await;
     assert!(stage.memory.sets().iter().any(|set| set.set.name == dropped), "expected the existing set to stay");
     assert_eq!(stage.memory.applies(), before, "expected no call for the omitted set");
+}
+
+#[tokio::test(start_paused = true)]
+async fn standby_plans_and_changes_nothing_until_it_leads() {
+    let (leader, leadership) = watch::channel(Leadership::Pending);
+    let stage = stage_led(true, Some(leadership));
+    stage.wanted.send_replace(wanted_sets(3));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(stage.publisher.status().state(), SyncState::Starting, "the election has not ended");
+    let other = "b holds it".to_owned();
+    leader.send_replace(Leadership::Standby(other.clone()));
+    stage.until("standby", |status| status.standby.as_ref() == Some(&other)).await;
+    let status = stage.publisher.status();
+    assert_eq!((status.state(), status.owned, stage.memory.applies()), (SyncState::Standby, 0, 0));
+    assert!(status.conditions.values().all(|set| set.condition == Condition::Waiting), "{status:?}");
+    assert_eq!(stage.publisher.apply(0).await, Err(ProviderError::Standby(other.clone())));
+    assert_eq!(stage.publisher.status().counts.failed, 0, "a refused order is no failure");
+    leader.send_replace(Leadership::Leader);
+    stage.published(3).await;
+    assert_eq!(stage.publisher.status().standby, None);
+    // The other server, which leads now, may see other clusters than this one.
+    leader.send_replace(Leadership::Standby(other));
+    stage.memory.take(&address("n1.x.", 1).key());
+    stage.until("standby again", |status| status.state() == SyncState::Standby && status.owned == 2).await;
+    assert_eq!(stage.publisher.status().counts.drifted, 0);
+    leader.send_replace(Leadership::Failing("no Lease".to_owned()));
+    stage.until("failing", |status| status.error.as_deref() == Some("no Lease") && status.failures > 0).await;
 }
 
 #[tokio::test(start_paused = true)]

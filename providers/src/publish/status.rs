@@ -50,6 +50,8 @@ pub struct Status {
     pub behind_since: Option<SystemTime>,
     /// Time of the next sync unless the wanted state changes before; `None` before the first one.
     pub due_at: Option<SystemTime>,
+    /// Server that publishes in place of this one, as a sentence; `None` if this one publishes.
+    pub standby: Option<String>,
     /// Error of the last sync, or the deletions that it did not apply.
     pub error: Option<String>,
     /// Failures in a row.
@@ -70,6 +72,7 @@ impl Status {
         match (self.synced_at, self.failures, self.behind_since) {
             (None, ..) => SyncState::Starting,
             (_, 1.., _) => SyncState::Failing,
+            _ if self.standby.is_some() => SyncState::Standby,
             (_, 0, Some(_)) => SyncState::Behind,
             (_, 0, None) => SyncState::Ok,
         }
@@ -86,6 +89,8 @@ pub enum SyncState {
     Failing,
     /// The provider differs from the wanted state.
     Behind,
+    /// Another server publishes.
+    Standby,
     /// The provider is as wanted.
     Ok,
 }

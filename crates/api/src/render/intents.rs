@@ -150,6 +150,7 @@ impl Renderer<'_> {
         let (holds, reason) = match status.state() {
             SyncState::Ok => (true, "Published"),
             SyncState::Behind => (false, "Behind"),
+            SyncState::Standby => (false, "Standby"),
             SyncState::Failing => (false, "Failing"),
             SyncState::Starting => (false, "Starting"),
         };

@@ -4,7 +4,7 @@ import { request, why } from "./ask.js";
 import { button, byId, counted, h, moment, number, redraw, span, standing, table, text } from "./dom.js";
 import { fact } from "./services.js";
 
-const STANDING = { ok: "up", behind: "partly", failing: "down", starting: "pending" };
+const STANDING = { ok: "up", standby: "up", behind: "partly", failing: "down", starting: "pending" };
 const CONDITION = { published: "up", waiting: "pending", leaving: "closed", refused: "down" };
 
 export function publishing(post) {
@@ -67,13 +67,14 @@ export function publishing(post) {
   }
 
   function article(provider, wanted) {
-    const { name, zones, auto, status: word, behindSince, syncedAt, succeededAt, nextSyncAt, error, failures, owned, foreign, changed, drifted } = provider;
+    const { name, zones, auto, status: word, behindSince, syncedAt, succeededAt, nextSyncAt, standby, error, failures, owned, foreign, changed, drifted } = provider;
     const ago = (millis) => `${span(millis)} ago`;
     const shownPlan = plans.get(name);
     return h(
       "article",
       { class: "provider", "data-provider": name },
       h("h3", {}, name, " ", standing(STANDING[word] ?? "unknown", word)),
+      standby ? h("p", { class: "muted" }, standby) : null,
       error ? h("p", { class: "problem", "data-part": "error" }, error) : null,
       h(
         "dl",
