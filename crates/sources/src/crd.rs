@@ -212,8 +212,10 @@ wire! {
 }
 
 wire! {
-    /// A DNSEndpoint.
-    DnsEndpoint { spec: Maybe<DnsEndpointSpec> } => |_, spec| {
+    /// A DNSEndpoint. One that Fairway published has no endpoints here: read as members, its answers would feed themselves.
+    DnsEndpoint { spec: Maybe<DnsEndpointSpec> } => |metadata, spec| {
+        let manager = metadata.labels.as_ref().and_then(|labels| labels.get("app.kubernetes.io/managed-by"));
+        let spec = if manager.is_some_and(|manager| manager == "fairway") { Maybe::default() } else { spec };
         Body::DnsEndpoint(spec.0.unwrap_or_default().endpoints.into_iter().map(Arc::new).collect())
     }
 }
@@ -253,6 +255,23 @@ mod tests {
         assert_eq!(object.dns.and_then(|dns| dns.ttl.clone()).as_deref(), Some("60"));
         let unknown: HttpRoute = serde_json::from_value(json!({"metadata": {"namespace": "a", "name": "b"}})).unwrap();
         assert_eq!(read(unknown).map(|(_, object)| (object.created, object.dns)), Some((0, None)));
+    }
+
+    #[test]
+    fn published_dns_endpoint_is_no_source() {
+        let endpoints = |labels: serde_json::Value| {
+            let wire: DnsEndpoint = serde_json::from_value(json!({
+                "metadata": {"namespace": "dns", "name": "fairway-corp-all", "labels": labels},
+                "spec": {"endpoints": [{"dnsName": "a.x", "recordType": "A", "targets": ["192.0.2.1"]}]},
+            }))
+            .unwrap();
+            match wire.into_body() {
+                Body::DnsEndpoint(endpoints) => endpoints.len(),
+                body => panic!("{body:?}"),
+            }
+        };
+        assert_eq!(endpoints(json!({"app.kubernetes.io/managed-by": "fairway"})), 0);
+        assert_eq!(endpoints(json!({"app.kubernetes.io/managed-by": "Helm"})), 1);
     }
 
     #[test]

@@ -6,11 +6,14 @@
 //!                              └─► status; what was read stays                            └─► `kubernetes.json`, for the next start
 //! ```
 //! Each cluster has a task of its own, and fails alone. `graph.rs`, `rows.rs` and `found.rs` decide; they are pure.
+//!
+//! `dnsendpoints.rs` is the only part that writes to a cluster: the objects of publishers with `cluster`.
 #![forbid(unsafe_code)]
 
 mod cluster;
 mod connect;
 mod crd;
+mod dnsendpoints;
 mod found;
 mod graph;
 mod objects;
@@ -21,6 +24,7 @@ mod task;
 mod watch;
 
 pub use self::{
+    dnsendpoints::{ClusterDnsEndpoints, process_identity},
     found::{Found, FoundCluster, FoundName, FoundRow, add_addresses, changed_names, owned_rows, weigh_members},
     objects::{Kind, ObjectKey},
     status::{KindStatus, SourceProblem, SourceStatus},
