@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use fairway_config::{Destination, QueryLogSink, Settings, StoreBackend};
+use fairway_config::{Destination, ObjectPlace, QueryLogSink, Settings, StoreBackend};
 use fairway_model::Cluster;
 use fairway_transport::FileAccess;
 
@@ -39,7 +39,7 @@ fn written(settings: &Settings) -> BTreeSet<PathBuf> {
         QueryLogSink::File(path) => Some(path),
     });
     let published = settings.publish.iter().filter_map(|to| match &to.destination {
-        Destination::File(path) | Destination::DnsEndpoints { folder: path, .. } => Some(path),
+        Destination::File(path) | Destination::DnsEndpoints { place: ObjectPlace::Folder(path), .. } => Some(path),
         _ => None,
     });
     let all = settings.data_dir.iter().chain(query_log).chain(published).chain(&settings.landlock.write);

@@ -176,6 +176,11 @@ impl Daemon {
         // The offer has copies of the sockets, which would keep the ports open.
         drop(offer);
         let is_replaced = successor.is_some();
+        let publishers = shared.publishers.load_full();
+        let resigned = async {
+            // A Lease that is not released in this time ends by itself.
+            let _ = tokio::time::timeout(RESIGN_MAX, publishers.resign()).await;
+        };
         let announced = async {
             if let Some(announcer) = announcer {
                 announcer.end().await;
@@ -185,13 +190,13 @@ impl Daemon {
             Some(successor) => {
                 // Nothing more is read from the sockets, since the successor reads them.
                 let left = server.leave(self.drain_timeout);
-                tokio::join!(left, release(successor, &control, &mut actor), announced);
+                tokio::join!(left, release(successor, &control, &mut actor), announced, resigned);
                 None
             }
             None => {
                 // The API goes on, so that readiness is reported as long as a TCP client is waited for.
                 let mut server = server;
-                tokio::join!(server.drain_tcp(self.drain_timeout), announced);
+                tokio::join!(server.drain_tcp(self.drain_timeout), announced, resigned);
                 Some(server)
             }
         };
@@ -249,5 +254,7 @@ async fn end_actor(commands: &mpsc::Sender<Command>, actor: &mut JoinHandle<()>)
     }
 }
 
+/// Longest wait until publishers let other servers publish; those that take over wait 15 s otherwise.
+const RESIGN_MAX: Duration = Duration::from_secs(2);
 /// Longest wait until the state is on disk.
 const LAST_WRITE_MAX: Duration = Duration::from_secs(5);

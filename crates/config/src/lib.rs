@@ -80,7 +80,7 @@ pub use object::{ObjectError, object, objects};
 pub use publish_wire::AliasForm;
 pub use schema::{schema as schema_value, sound_example as format_example};
 pub use settings::{
-    CookieSettings, Destination, HealthSettings, LogSettings, PublishTo, PublishedAlias, QueryLogSettings,
+    CookieSettings, Destination, HealthSettings, LogSettings, ObjectPlace, PublishTo, PublishedAlias, QueryLogSettings,
     QueryLogSink, ServedDelegation, Settings, Steered, StoreBackend, StoreSettings, TcpSettings, TraceSettings,
     UdpSettings, WithdrawalSettings, address_sets,
 };

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use fairway_model::Name;
+use fairway_model::{ClusterName, Name};
 use fairway_providers::{publish::Weights, rfc2136::TsigAlgorithm};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -100,12 +100,15 @@ pub(super) struct WebhookProvider {
     pub(super) timeout: Option<As<Duration>>,
 }
 
-/// A folder of Kubernetes objects.
+/// Kubernetes objects in a cluster or a folder.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct DnsEndpoints {
-    /// Path of the folder.
-    pub(super) folder: Text<1>,
+    /// Cluster to write the objects to; one with `kubernetes`. Of several servers with the same cluster, namespace and name of the
+    /// provider, one writes at a time. Either this or `folder`.
+    pub(super) cluster: Option<As<ClusterName>>,
+    /// Path of a folder to write them to as files, which are not applied.
+    pub(super) folder: Option<Text<1>>,
     /// Namespace of the objects.
     #[schemars(extend("default" = "default"))]
     pub(super) namespace: Option<Text<1, 63>>,

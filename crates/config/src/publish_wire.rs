@@ -44,7 +44,7 @@ pub(super) struct Provider {
     pub(super) etcd: Option<SkyDns>,
     /// A provider with the webhook API of ExternalDNS.
     pub(super) webhook: Option<WebhookProvider>,
-    /// A folder of Kubernetes objects that ExternalDNS reads (DNSEndpoint).
+    /// Kubernetes objects that ExternalDNS reads (DNSEndpoint), in a cluster or a folder.
     pub(super) dnsendpoint: Option<DnsEndpoints>,
     /// A zone file, which is replaced as a whole; text above Fairway's line in it is kept.
     pub(super) file: Option<Text<1>>,

@@ -12,7 +12,10 @@ use std::{
 use fairway_health::ProbeNetworks;
 use fairway_hosts::ResolverSettings;
 use fairway_http::{Tls, Url};
-use fairway_model::{Name, Network, OverrideRule, ProviderRecordSet, RecordSet, Rtype, Secret, SharedNamePolicy, Ttl};
+use fairway_model::{
+    ClusterName, KubernetesApi, Name, Network, OverrideRule, ProviderRecordSet, RecordSet, Rtype, Secret,
+    SharedNamePolicy, Ttl,
+};
 use fairway_providers::{
     publish::{Pacing, Rules, Weights},
     rfc2136::TsigKey,
@@ -206,10 +209,10 @@ pub enum Destination {
         /// Time limit of a call. Default 30 s.
         timeout: Duration,
     },
-    /// A folder of Kubernetes objects (DNSEndpoint).
+    /// Kubernetes objects (DNSEndpoint).
     DnsEndpoints {
-        /// The folder.
-        folder: PathBuf,
+        /// Their place.
+        place: ObjectPlace,
         /// Namespace of the objects.
         namespace: String,
         /// Format of weights.
@@ -217,6 +220,15 @@ pub enum Destination {
     },
     /// A zone file.
     File(PathBuf),
+}
+
+/// Place of Kubernetes objects that are published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ObjectPlace {
+    /// A cluster, with its API.
+    Cluster(ClusterName, Arc<KubernetesApi>),
+    /// A folder; others apply its files.
+    Folder(PathBuf),
 }
 
 /// An additional name that refers to a steered one.

@@ -148,6 +148,13 @@ impl Publishers {
     pub fn all(&self) -> impl Iterator<Item = &Publisher> {
         self.configured.iter().chain(&self.declared)
     }
+
+    /// Lets other servers publish in place of this one, which stops.
+    pub async fn resign(&self) {
+        for publisher in self.all() {
+            publisher.resign().await;
+        }
+    }
 }
 
 /// Counters of the threads that answer queries, from the first query until after the last one.

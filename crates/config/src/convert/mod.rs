@@ -92,6 +92,8 @@ pub(super) fn convert(mut config: v1::Config, tree: &Tree<'_>, context: &mut Loa
         ..DesiredState::default()
     };
     objects::clusters(&mut converter, config.clusters, &mut desired);
+    settings.publish =
+        publish::publish(&mut converter, config.publish.providers, &settings.publish_owner, &desired.clusters);
     let mut map_cache = MapCache::default();
     locations::maps(&mut converter, config.maps, &mut map_cache, &mut desired);
     locations::latencies(&mut converter, config.latencies, data_dir.as_deref(), &mut map_cache, &mut desired);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, net::IpAddr, time::Duration};
 
-use fairway_model::{Name, ProviderRecordSet, RecordSet, Rtype};
+use fairway_model::{Cluster, ClusterName, Name, ProviderRecordSet, RecordSet, Rtype, SharedMap};
 use fairway_providers::publish::{Affix, Bounds, Ownership, Pacing, Rules, SealKey};
 use fairway_zonefile::rdata_from_text;
 
@@ -14,7 +14,12 @@ use crate::{
 };
 
 /// Converts the providers. `owner` is the owner id of those that name none.
-pub(super) fn publish(converter: &mut Converter<'_, '_>, list: Vec<wire::Provider>, owner: &str) -> Vec<PublishTo> {
+pub(super) fn publish(
+    converter: &mut Converter<'_, '_>,
+    list: Vec<wire::Provider>,
+    owner: &str,
+    clusters: &SharedMap<ClusterName, Cluster>,
+) -> Vec<PublishTo> {
     check_owner(converter, "/publish/owner", owner);
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();
@@ -25,7 +30,7 @@ pub(super) fn publish(converter: &mut Converter<'_, '_>, list: Vec<wire::Provide
             let what = format!("{name} is repeated");
             converter.error(format_args!("{pointer}/name"), what, "give each provider its own name");
         }
-        all.extend(self::provider(converter, &pointer, provider, owner));
+        all.extend(self::provider(converter, &pointer, provider, owner, clusters));
     }
     all
 }
@@ -35,6 +40,7 @@ fn provider(
     pointer: &str,
     mut from: wire::Provider,
     owner: &str,
+    clusters: &SharedMap<ClusterName, Cluster>,
 ) -> Option<PublishTo> {
     let (bounds, pacing) = (Bounds::default(), Pacing::default());
     let rules = Rules {
@@ -82,7 +88,7 @@ fn provider(
         steered: if from.steered.unwrap_or(true) { Steered::All } else { Steered::None },
         records: from.records.unwrap_or(false),
         aliases: std::mem::take(&mut from.aliases).into_iter().map(alias).collect(),
-        destination: destination(converter, pointer, from)?,
+        destination: destination(converter, pointer, from, clusters)?,
         fixed,
         served,
     })
@@ -92,7 +98,7 @@ fn ownership(converter: &mut Converter<'_, '_>, pointer: &str, from: &wire::Prov
     let (pointer, registry) = (format!("{pointer}/registry"), &from.registry);
     if from.dnsendpoint.is_some() {
         if registry.kind.is_some() {
-            let what = "a folder of objects has no registry: ExternalDNS keeps that of their records";
+            let what = "DNSEndpoint objects have no registry: ExternalDNS keeps that of their records";
             converter.error(&pointer, what, "remove it");
         }
         return Ownership::Whole;

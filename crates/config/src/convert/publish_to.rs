@@ -1,9 +1,9 @@
 //! Kinds of providers that records are published to.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use fairway_http::{Tls, Url};
-use fairway_model::Secret;
+use fairway_model::{Cluster, ClusterName, KubernetesApi, Secret, SharedMap};
 use fairway_providers::rfc2136::TsigKey;
 
 use super::{
@@ -13,14 +13,19 @@ use super::{
     store::{endpoints, key_prefix},
 };
 use crate::{
-    Destination,
+    Destination, ObjectPlace,
     bounds_wire::{As, Plain, Text},
     publish_to_wire as wire,
     publish_wire::Provider,
 };
 
 /// Returns the destination of a provider, which must have exactly one.
-pub(super) fn destination(converter: &mut Converter<'_, '_>, pointer: &str, from: Provider) -> Option<Destination> {
+pub(super) fn destination(
+    converter: &mut Converter<'_, '_>,
+    pointer: &str,
+    from: Provider,
+    clusters: &SharedMap<ClusterName, Cluster>,
+) -> Option<Destination> {
     let Provider { rfc2136, powerdns, etcd, webhook, dnsendpoint, file, .. } = from;
     let file = file.map(|As(path)| Some(Destination::File(converter.path(format_args!("{pointer}/file"), &path))));
     let destinations = [
@@ -29,7 +34,7 @@ pub(super) fn destination(converter: &mut Converter<'_, '_>, pointer: &str, from
         powerdns.map(|from| self::powerdns(converter, &format!("{pointer}/powerdns"), from)),
         etcd.map(|from| self::etcd(converter, &format!("{pointer}/etcd"), from)),
         webhook.map(|from| self::webhook(converter, &format!("{pointer}/webhook"), from)),
-        dnsendpoint.map(|from| Some(dnsendpoints(converter, &format!("{pointer}/dnsendpoint"), from))),
+        dnsendpoint.map(|from| dnsendpoints(converter, &format!("{pointer}/dnsendpoint"), from, clusters)),
     ];
     let mut given = destinations.into_iter().flatten();
     let destination = given.next();
@@ -94,15 +99,58 @@ fn webhook(converter: &mut Converter<'_, '_>, pointer: &str, from: wire::Webhook
     })
 }
 
-fn dnsendpoints(converter: &mut Converter<'_, '_>, pointer: &str, from: wire::DnsEndpoints) -> Destination {
+fn dnsendpoints(
+    converter: &mut Converter<'_, '_>,
+    pointer: &str,
+    from: wire::DnsEndpoints,
+    clusters: &SharedMap<ClusterName, Cluster>,
+) -> Option<Destination> {
     let namespace = from.namespace.plain().unwrap_or_else(|| "default".to_owned());
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if !namespace.bytes().all(plain) || namespace.starts_with('-') || namespace.ends_with('-') {
         let what = format!("{namespace:?} is not the name of a namespace");
         converter.error(format_args!("{pointer}/namespace"), what, "use lower-case letters, digits and dashes");
     }
-    let folder = converter.path(format_args!("{pointer}/folder"), &from.folder.0);
-    Destination::DnsEndpoints { folder, namespace, weights: from.weights.plain() }
+    let place = match (from.cluster, from.folder) {
+        (Some(As(name)), None) => {
+            let api = kubernetes_of(converter, &format!("{pointer}/cluster"), &name, clusters)?;
+            ObjectPlace::Cluster(name, api)
+        }
+        (None, Some(As(folder))) => ObjectPlace::Folder(converter.path(format_args!("{pointer}/folder"), &folder)),
+        (Some(_), Some(_)) => {
+            let hint = "remove one of them, or declare a provider for each";
+            converter.error(pointer, "cluster and folder are both given", hint);
+            return None;
+        }
+        (None, None) => {
+            converter.error(pointer, "the objects have no place", "add cluster or folder");
+            return None;
+        }
+    };
+    Some(Destination::DnsEndpoints { place, namespace, weights: from.weights.plain() })
+}
+
+/// Returns the Kubernetes API of a cluster of the files.
+fn kubernetes_of(
+    converter: &mut Converter<'_, '_>,
+    pointer: &str,
+    name: &ClusterName,
+    clusters: &SharedMap<ClusterName, Cluster>,
+) -> Option<Arc<KubernetesApi>> {
+    match clusters.get(name) {
+        Some(Cluster { kubernetes: Some(api), .. }) => return Some(Arc::clone(api)),
+        Some(_) => {
+            let what = format!("cluster {name} has no Kubernetes API");
+            converter.error(pointer, what, "add kubernetes to it");
+        }
+        // Its own error is reported.
+        None if converter.context.left_out.may_include("clusters", name.as_str()) => {}
+        None => {
+            let what = format!("cluster {name} is not declared in the configuration");
+            converter.error(pointer, what, "add it to clusters, with kubernetes; clusters of the API cannot have it");
+        }
+    }
+    None
 }
 
 fn url(converter: &mut Converter<'_, '_>, pointer: &str, As(text): &Text<1, 512>) -> Option<Url> {

@@ -6,7 +6,7 @@ use fairway_health::ProbeNetworks;
 use fairway_hosts::ResolverSettings;
 use fairway_zones::ServerIdentity;
 
-use super::{Converter, cookies, publish, rate_limit, store, traces, webhook};
+use super::{Converter, cookies, rate_limit, store, traces, webhook};
 use crate::{
     HealthListenerSettings, HealthSettings, LandlockSettings, LogSettings, QueryLogSettings, QueryLogSink, Settings,
     TcpSettings, UdpSettings, WithdrawalSettings,
@@ -64,7 +64,8 @@ pub(super) fn settings(converter: &mut Converter<'_, '_>, config: &mut v1::Confi
         query_log: config.query_log.take().map(|query_log| self::query_log(converter, query_log)),
         limits: mem::take(&mut config.limits).into(),
         store: store::store(converter, mem::take(&mut config.store)),
-        publish: publish::publish(converter, mem::take(&mut config.publish.providers), &publish_owner),
+        // Filled in once the clusters are known.
+        publish: Vec::new(),
         publish_owner,
         webhook: config.webhook.take().map(|wire| webhook::webhook(converter, wire)),
         withdrawals: withdrawals(converter, &config.withdrawals, default.withdrawals),

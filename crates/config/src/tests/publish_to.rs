@@ -10,7 +10,7 @@ use super::{
     sources::{CERTIFICATE, KEY},
     *,
 };
-use crate::{Destination, PublishTo};
+use crate::{Destination, ObjectPlace, PublishTo};
 
 fn text(section: &str) -> String {
     format!("version: 1\npublish:\n  providers:\n    - name: p\n      zones: [example.com]\n      {section}\n")
@@ -58,8 +58,42 @@ fn webhook_and_dnsendpoint_settings_are_converted() {
     let to = published("dnsendpoint: { folder: objects }");
     assert_eq!(to.rules.ownership, Ownership::Whole);
     assert!(
-        matches!(to.destination, Destination::DnsEndpoints { namespace, weights: None, .. } if namespace == "default")
+        matches!(to.destination, Destination::DnsEndpoints { namespace, weights: None, place: ObjectPlace::Folder(_) } if namespace == "default")
     );
+}
+
+#[test]
+fn objects_are_written_to_a_cluster_with_kubernetes() {
+    let clusters =
+        "    - { name: old, addresses: [192.0.2.1] }\n    - { name: eu1, kubernetes: { inCluster: true } }\n";
+    let load = |section: &str| {
+        let text = format!("{}clusters:\n{clusters}", text(section));
+        Folder::new(&[("f.yaml", &*text)])
+    };
+    let publish = load("dnsendpoint: { cluster: eu1, namespace: dns }").load("f.yaml").unwrap().settings.publish;
+    let Destination::DnsEndpoints { place: ObjectPlace::Cluster(name, api), .. } = &publish[0].destination else {
+        panic!("{publish:?}")
+    };
+    assert!(name.as_str() == "eu1" && api.in_cluster);
+    for (section, part) in [
+        (
+            "dnsendpoint: { cluster: old }",
+            "dnsendpoint.cluster: cluster old has no Kubernetes API; add kubernetes to it",
+        ),
+        (
+            "dnsendpoint: { cluster: us1 }",
+            "dnsendpoint.cluster: cluster us1 is not declared in the configuration; add it",
+        ),
+        ("dnsendpoint: { cluster: eu1, folder: a }", "dnsendpoint: cluster and folder are both given; remove one"),
+        ("dnsendpoint: { namespace: dns }", "dnsendpoint: the objects have no place; add cluster or folder"),
+        (
+            "dnsendpoint: { cluster: eu1 }\n      registry: { type: txt }",
+            "registry: DNSEndpoint objects have no registry",
+        ),
+    ] {
+        let shown = load(section).check("f.yaml");
+        assert!(shown.iter().any(|error| error.contains(part)), "{section}: {shown:?}");
+    }
 }
 
 #[test]
@@ -87,7 +121,7 @@ fn destination_errors_have_location_and_hint() {
         ),
         ("webhook: { url: \"http://a\", timeout: 10m }", "webhook.timeout: "),
         ("dnsendpoint: { folder: a, namespace: Up }", "not the name of a namespace"),
-        ("dnsendpoint: { folder: a }\n      registry: { type: txt }", "registry: a folder of objects"),
+        ("dnsendpoint: { folder: a }\n      registry: { type: txt }", "registry: DNSEndpoint objects"),
     ] {
         let shown = folder(section).check("f.yaml");
         assert!(shown.iter().any(|error| error.contains(part)), "{section}: {shown:?}");

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway_config::{Destination, PublishTo};
+use fairway_config::{Destination, ObjectPlace, PublishTo};
 use fairway_http::Tls;
 use fairway_intents::instance;
 use fairway_providers::{
@@ -26,6 +26,7 @@ use fairway_providers::{
     rfc2136::Rfc2136,
     webhook::Webhook,
 };
+use fairway_sources::{ClusterDnsEndpoints, process_identity};
 use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
 
 pub use self::destinations::{DECLARED_MAX, publisher_of};
@@ -95,14 +96,20 @@ fn provider(declared_by: DeclaredBy, to: &PublishTo) -> Box<dyn Provider> {
             weights: *weights,
             timeout: *timeout,
         }),
-        Destination::DnsEndpoints { folder, namespace, weights } => {
+        Destination::DnsEndpoints { place, namespace, weights } => {
             // The name of a record's publisher has slashes, which a Kubernetes label must not have.
             let name = match declared_by {
                 DeclaredBy::Config => to.name.clone(),
                 DeclaredBy::Record => instance(&to.name),
             };
             let objects = Objects { name, namespace: namespace.clone(), weights: *weights };
-            Box::new(DnsEndpoints { folder: folder.clone(), objects })
+            match place {
+                ObjectPlace::Folder(folder) => Box::new(DnsEndpoints { folder: folder.clone(), objects }),
+                ObjectPlace::Cluster(name, api) => {
+                    let (name, api, identity) = (name.clone(), Arc::clone(api), process_identity());
+                    Box::new(ClusterDnsEndpoints::start(name, api, objects, identity))
+                }
+            }
         }
         Destination::File(path) => Box::new(ZoneFile { path: path.clone() }),
     }

@@ -25,7 +25,7 @@ use crate::{
     common::PORT,
     values::{FLAG, Span, Words},
 };
-use fairway_config::{Destination, show_duration};
+use fairway_config::{Destination, ObjectPlace, show_duration};
 
 /// Returns the destination. `folder` is the folder of the record's files; `None` if the server has no data folder.
 pub(super) fn destination(reader: &mut ParameterReader<'_>, folder: Option<&Path>) -> Option<Destination> {
@@ -186,8 +186,8 @@ fn dnsendpoints(reader: &mut ParameterReader<'_>, folder: Option<&Path>) -> Opti
         reader.error("namespace", detail);
     }
     let weights = reader.read("weights", &WEIGHTS);
-    let folder = inside(reader, "folder", "objects", folder)?;
-    Some(Destination::DnsEndpoints { folder, namespace, weights })
+    let place = ObjectPlace::Folder(inside(reader, "folder", "objects", folder)?);
+    Some(Destination::DnsEndpoints { place, namespace, weights })
 }
 
 /// Returns a path below the folder of the record. Segments are restricted so that no path leads out of the folder.

@@ -19,7 +19,7 @@ use crate::{
     body::{read, read_stored},
     error::InvalidBody,
 };
-use fairway_config::{Destination, PublishTo, Steered};
+use fairway_config::{Destination, ObjectPlace, PublishTo, Steered};
 use fairway_store::objects::Kind;
 
 const SECRET: &str = "c2VjcmV0LW9mLXRoZS10ZXN0cy0zMi1vY3RldHMhIQ==";
@@ -146,8 +146,8 @@ fn files_of_a_record_stay_below_its_own_folder() {
     let objects =
         accepted("dnsendpoint", json!({"domain-filter": "example.com", "namespace": "dns", "weights": "aws"}));
     assert_eq!(objects.rules.ownership, Ownership::Whole);
-    let folder = "/data/published/shop/r/objects".into();
-    let destination = Destination::DnsEndpoints { folder, namespace: "dns".to_owned(), weights: Some(Weights::Aws) };
+    let place = ObjectPlace::Folder("/data/published/shop/r/objects".into());
+    let destination = Destination::DnsEndpoints { place, namespace: "dns".to_owned(), weights: Some(Weights::Aws) };
     assert_eq!(objects.destination, destination);
     // Labels of two records differ even if the names look alike, and fit into a label of Kubernetes.
     let [one, other] = ["a/b-c", "a-b/c"].map(instance);
