@@ -1,0 +1,200 @@
+//! Publishing DNSEndpoint objects to a real Kubernetes API: with the rights of the manual, next to objects of others, and by one of two servers.
+#![cfg(feature = "real")]
+
+use std::{fs, path::Path};
+
+use fairway_integration::{
+    cluster::{Cluster, LIMIT, dig},
+    real::{Fairway, http_get, root, wait_until},
+};
+use serde_json::Value;
+
+/// The object of a publisher `corporate` with few names.
+const OBJECT: &str = "fairway-corporate-all";
+const LEASE: &str = "fairway-corporate";
+
+/// Starts a Kubernetes API with the kind DNSEndpoint and the namespace `dns`.
+fn cluster() -> Cluster {
+    let cluster = Cluster::start("eu1");
+    cluster.apply_kinds("external-dns-dnsendpoints.yaml");
+    cluster.kubectl(&["create", "namespace", "dns"]);
+    cluster
+}
+
+/// Grants the user of [`Cluster::token_kubeconfig`] exactly the rights that the manual prints.
+fn grant(cluster: &Cluster) {
+    let manual = fs::read_to_string(root().join("docs/providers/dnsendpoint.md")).expect("the manual");
+    let role = manual.split("```yaml\n").find(|block| block.contains("kind: Role")).expect("the Role");
+    cluster.apply(role.split("```").next().expect("the end of the block"));
+    let binding = ["-n", "dns", "create", "rolebinding", "fairway", "--role=fairway-publish"];
+    cluster.kubectl(&[&binding[..], &["--user=system:serviceaccount:fairway:fairway"]].concat());
+}
+
+/// Returns a configuration that publishes these names, each with one address, to the cluster.
+fn config(kubeconfig: &Path, names: &[(&str, &str)]) -> String {
+    let of_names = |line: &dyn Fn(&str, &str) -> String| -> String {
+        names.iter().map(|(name, address)| line(name, address)).collect()
+    };
+    let clusters = of_names(&|name, address| format!("  - {{ name: at-{name}, addresses: [{address}] }}\n"));
+    let pools = of_names(&|name, _| {
+        format!("  - {{ name: {name}, policy: weighted, monitor: none, members: [{{ cluster: at-{name} }}] }}\n")
+    });
+    let list = of_names(&|name, _| format!("  - {{ name: {name}.gslb.example, pool: {name} }}\n"));
+    format!(
+        "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
+monitors: [{{ name: none, type: always }}]
+clusters:
+  - {{ name: eu1, kubernetes: {{ kubeconfig: \"{}\" }} }}
+{clusters}pools:
+{pools}names:
+{list}publish:
+  providers: [{{ name: corporate, zones: [gslb.example], dnsendpoint: {{ cluster: eu1, namespace: dns }} }}]
+",
+        kubeconfig.display()
+    )
+}
+
+/// Returns an object of the namespace `dns`, if it exists.
+fn object(cluster: &Cluster, kind: &str, name: &str) -> Option<Value> {
+    let text = cluster.try_kubectl(&["-n", "dns", "get", kind, name, "-o", "json", "--show-managed-fields"]).ok()?;
+    Some(serde_json::from_str(&text).expect("kubectl prints JSON"))
+}
+
+/// Returns the names and first targets of the published object, joined by spaces; empty if there is no object.
+fn published(cluster: &Cluster) -> String {
+    let Some(object) = object(cluster, "dnsendpoint", OBJECT) else { return String::new() };
+    let endpoints = object["spec"]["endpoints"].as_array().cloned().unwrap_or_default();
+    let shown = |endpoint: &Value| {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        format!("{}={}", text(&endpoint["dnsName"]), text(&endpoint["targets"][0]))
+    };
+    endpoints.iter().map(shown).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the holder of the Lease.
+fn holder(cluster: &Cluster) -> Option<String> {
+    let lease = object(cluster, "lease", LEASE)?;
+    lease["spec"]["holderIdentity"].as_str().filter(|holder| !holder.is_empty()).map(str::to_owned)
+}
+
+/// Returns the status of the publisher.
+fn status(server: &Fairway) -> Value {
+    let (_, body) = http_get(server.http, "/v1/publishing").expect("the status");
+    let state: Value = serde_json::from_str(&body).expect("JSON");
+    state["providers"][0].clone()
+}
+
+fn error(server: &Fairway) -> String {
+    status(server)["error"].as_str().unwrap_or_default().to_owned()
+}
+
+fn wait_published(cluster: &Cluster, expected: &str) {
+    wait_until(&format!("published: {expected:?}"), LIMIT, || published(cluster) == expected);
+}
+
+#[test]
+fn name_becomes_an_object_with_the_rights_of_the_manual() {
+    let cluster = cluster();
+    let kubeconfig = cluster.token_kubeconfig();
+    let names = |names: &[(&str, &str)]| config(&kubeconfig, names);
+    let mut server = Fairway::start(&names(&[("shop", "192.0.2.1")]), &[]);
+    let hint = "add the verb get for leases of coordination.k8s.io to their Role in the namespace dns";
+    wait_until("the missing right is shown", LIMIT, || error(&server).contains(hint));
+    assert!(!error(&server).contains('\n') && error(&server).starts_with("cluster eu1: "), "{}", error(&server));
+    assert_eq!(dig(&server, "shop.gslb.example", "A"), ["192.0.2.1"], "the server answers");
+    grant(&cluster);
+    wait_published(&cluster, "shop.gslb.example=192.0.2.1");
+    wait_until("the publisher is well", LIMIT, || status(&server)["status"] == "ok");
+
+    server.write_config(&names(&[("shop", "192.0.2.9"), ("more", "192.0.2.2")]));
+    wait_published(&cluster, "more.gslb.example=192.0.2.2 shop.gslb.example=192.0.2.9");
+    // Another client takes a field over; the next sync takes it back.
+    let drift = "{\"spec\":{\"endpoints\":[]}}";
+    cluster.kubectl(&["-n", "dns", "patch", "dnsendpoint", OBJECT, "--type=merge", "-p", drift]);
+    server.command(&["publish", "apply"]);
+    wait_published(&cluster, "more.gslb.example=192.0.2.2 shop.gslb.example=192.0.2.9");
+    let applied = object(&cluster, "dnsendpoint", OBJECT).expect("it exists");
+    let managers = applied["metadata"]["managedFields"].to_string();
+    assert!(managers.contains("\"manager\":\"fairway\"") && managers.contains("\"Apply\""), "{managers}");
+    // What is published must not become a member.
+    assert_eq!(dig(&server, "shop.gslb.example", "A"), ["192.0.2.9"]);
+
+    server.write_config(&names(&[("shop", "192.0.2.9")]));
+    wait_published(&cluster, "shop.gslb.example=192.0.2.9");
+    server.write_config(&names(&[]).replace("pools:\n", "").replace("names:\n", ""));
+    wait_until("the object is deleted", LIMIT, || object(&cluster, "dnsendpoint", OBJECT).is_none());
+
+    assert!(holder(&cluster).is_some());
+    server.process.signal("TERM");
+    server.process.ended(LIMIT);
+    assert_eq!(holder(&cluster), None, "the Lease is released");
+}
+
+#[test]
+fn object_of_others_stays_as_it_is_and_is_an_error() {
+    let cluster = cluster();
+    grant(&cluster);
+    cluster.apply(&format!(
+        "apiVersion: externaldns.k8s.io/v1alpha1\nkind: DNSEndpoint\nmetadata: {{ name: {OBJECT}, namespace: dns, labels: {{ \
+         app.kubernetes.io/managed-by: fairway, app.kubernetes.io/instance: another }} }}\nspec: {{ endpoints: [ {{ dnsName: \
+         a.example, recordType: A, targets: [192.0.2.77] }} ] }}\n"
+    ));
+    let before = object(&cluster, "dnsendpoint", OBJECT);
+    let server = Fairway::start(&config(&cluster.token_kubeconfig(), &[("shop", "192.0.2.1")]), &[]);
+    let what = format!("DNSEndpoint dns/{OBJECT}: an object of others has this name");
+    // A second failure shows that it is tried again.
+    wait_until("the error is shown", LIMIT, || error(&server).contains(&what) && status(&server)["failures"] == 2);
+    assert_eq!(object(&cluster, "dnsendpoint", OBJECT), before);
+    cluster.kubectl(&["-n", "dns", "delete", "dnsendpoint", OBJECT]);
+    wait_published(&cluster, "shop.gslb.example=192.0.2.1");
+}
+
+#[test]
+fn one_of_two_servers_writes_and_the_other_takes_over_when_it_dies() {
+    let cluster = cluster();
+    grant(&cluster);
+    let kubeconfig = cluster.token_kubeconfig();
+    let mut first = Fairway::start(&config(&kubeconfig, &[("shop", "192.0.2.1")]), &[]);
+    wait_published(&cluster, "shop.gslb.example=192.0.2.1");
+    let holder_before = holder(&cluster).expect("a holder");
+    // The second server wants another address, so its writes can be told apart.
+    let second = Fairway::start(&config(&kubeconfig, &[("shop", "192.0.2.2")]), &[]);
+    wait_until("the second server waits", LIMIT, || status(&second)["status"] == "standby");
+    let standby = status(&second)["standby"].to_string();
+    assert!(
+        standby.contains(&format!("{holder_before} publishes: it holds the Lease dns/{LEASE} of cluster eu1")),
+        "{standby}"
+    );
+    // It follows its own changes, and an operator's order is refused.
+    let planned = status(&second)["records"][0]["status"].clone();
+    assert_eq!(planned, "waiting", "{}", status(&second));
+    let refused = second.command(&["publish", "apply"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains(&holder_before), "{said}");
+    // The first server still writes.
+    first.write_config(&config(&kubeconfig, &[("shop", "192.0.2.3")]));
+    wait_published(&cluster, "shop.gslb.example=192.0.2.3");
+
+    first.process.signal("KILL");
+    first.process.ended(LIMIT);
+    let killed = std::time::Instant::now();
+    wait_until("the second server publishes", LIMIT, || {
+        // Read in this order: a write before the Lease changed would be seen.
+        let (written, holder) = (published(&cluster), holder(&cluster));
+        let is_of_second = written == "shop.gslb.example=192.0.2.2";
+        assert!(
+            !is_of_second || holder.as_ref() != Some(&holder_before),
+            "it wrote while {holder_before} held the Lease"
+        );
+        is_of_second
+    });
+    let waited = killed.elapsed();
+    println!("taken over {waited:?} after the holder was killed");
+    assert!((10..30).contains(&waited.as_secs()), "{waited:?}");
+    wait_until("the second server leads", LIMIT, || status(&second)["status"] == "ok");
+    let lease = object(&cluster, "lease", LEASE).expect("the Lease");
+    assert_eq!(lease["spec"]["leaseTransitions"], 1, "{lease:#}");
+    let object = object(&cluster, "dnsendpoint", OBJECT).expect("the object");
+    // Three contents: two of the first server, one of the second.
+    assert_eq!(object["metadata"]["generation"], 3, "{object:#}");
+}
