@@ -15,7 +15,10 @@ use fairway_steering::balancer::Plan;
 use fairway_store::LeaderStatus;
 use fairway_telemetry::traces::Traces;
 use fairway_zones::{Tallies, Tally};
-use tokio::sync::{broadcast, watch};
+use tokio::{
+    sync::{broadcast, watch},
+    task::JoinSet,
+};
 
 use super::{
     answers::Answered, balance::EvidenceStatus, contributed::ContributionLedger, drains::Drains, lifecycle::Lifecycle,
@@ -151,9 +154,10 @@ impl Publishers {
 
     /// Lets other servers publish in place of this one, which stops.
     pub async fn resign(&self) {
-        for publisher in self.all() {
-            publisher.resign().await;
-        }
+        // At once: one whose provider does not answer must not delay the others.
+        let mut all: JoinSet<()> =
+            self.all().cloned().map(|publisher| async move { publisher.resign().await }).collect();
+        while all.join_next().await.is_some() {}
     }
 }
 

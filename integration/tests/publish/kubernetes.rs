@@ -1,22 +1,26 @@
-//! Objects in a folder, a real kube-apiserver that accepts them, and a real external-dns that publishes them to a real BIND.
+//! Objects in a folder and in a cluster, a real kube-apiserver that accepts them, and a real external-dns that publishes them to a real BIND.
 
 use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::Arc,
     time::Duration,
 };
 
 use fairway_integration::{
+    cluster,
     query::Query,
     real::{Process, ask, free_port, parts, program, root, used, wait_until},
 };
-use fairway_model::{Changes, Rtype};
+use fairway_model::{Changes, ClusterName, KubernetesApi, ProviderRecordSet, Rtype};
 use fairway_providers::{
     dnsendpoint::{DnsEndpoints, Objects},
-    publish::{Provider, Weights},
+    publish::{Leadership, Limits, Provider, ProviderError, Weights},
 };
+use fairway_sources::ClusterDnsEndpoints;
 use tempfile::TempDir;
+use tokio::sync::watch;
 
 use crate::{
     contract,
@@ -81,6 +85,46 @@ fn endpoints(folder: &Path) -> DnsEndpoints {
 async fn dnsendpoint_folder_keeps_the_contract() {
     let folder = TempDir::new().expect("a temporary folder");
     contract(endpoints(folder.path())).await;
+}
+
+/// Objects in a cluster. Clones share them, and their Lease.
+#[derive(Clone)]
+struct InCluster(Arc<ClusterDnsEndpoints>);
+
+#[async_trait::async_trait]
+impl Provider for InCluster {
+    fn limits(&self) -> Limits {
+        self.0.limits()
+    }
+
+    async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
+        self.0.read().await
+    }
+
+    async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {
+        self.0.apply(changes).await
+    }
+
+    fn leadership(&self) -> Option<watch::Receiver<Leadership>> {
+        self.0.leadership()
+    }
+}
+
+#[tokio::test]
+async fn dnsendpoint_objects_of_a_cluster_keep_the_contract() {
+    let cluster = cluster::Cluster::start("eu1");
+    cluster.apply_kinds("external-dns-dnsendpoints.yaml");
+    let api = KubernetesApi { kubeconfig: Some(cluster.kubeconfig()), ..KubernetesApi::default() };
+    let objects = endpoints(Path::new("")).objects;
+    let name = ClusterName::new("eu1").expect("a name");
+    let provider = InCluster(Arc::new(ClusterDnsEndpoints::start(name, Arc::new(api), objects, "test".to_owned())));
+    let mut leadership = provider.leadership().expect("it has a leader election");
+    let leads = leadership.wait_for(|now| *now == Leadership::Leader);
+    tokio::time::timeout(LIMIT, leads).await.expect("no other server").expect("the election goes on");
+    contract(provider.clone()).await;
+    provider.0.resign().await;
+    let change = Changes { create: vec![set("late", Rtype::A, &["203.0.113.1"])], ..Changes::default() };
+    assert!(matches!(provider.apply(&change).await, Err(ProviderError::Standby(_))), "it does not lead");
 }
 
 /// As the manual says.

@@ -134,7 +134,7 @@ impl Task {
                 _ = &mut stopped => break,
             }
         }
-        let stopping = "this server has stopped to publish".to_owned();
+        let stopping = "this server has stopped publishing".to_owned();
         self.shared.set(None, Leadership::Standby(stopping));
         if let Some(lease) = self.held.take() {
             // If this fails, the Lease ends by itself.
@@ -154,7 +154,7 @@ impl Task {
             let (namespace, name, cluster) = (&self.namespace, &self.name, &self.connection.cluster);
             let leader = format!("{holder} publishes: it holds the Lease {namespace}/{name} of cluster {cluster}");
             if !matches!(&*self.shared.leadership.borrow(), Leadership::Standby(known) if *known == leader) {
-                tracing::info!(provider = self.labels.name, leader, "another server publishes");
+                tracing::info!(provider = self.labels.name, leader, "publisher became standby");
             }
             self.shared.set(None, Leadership::Standby(leader));
             return Ok(until.saturating_duration_since(now).clamp(AGAIN, RENEW_EVERY));
@@ -167,7 +167,7 @@ impl Task {
             Err(failure) => return Err(failure),
         }
         if *self.shared.leadership.borrow() != Leadership::Leader {
-            tracing::info!(provider = self.labels.name, lease = self.name, "this server publishes");
+            tracing::info!(provider = self.labels.name, lease = self.name, "publisher became leader");
         }
         self.shared.set(Some(now + LEADS_FOR), Leadership::Leader);
         Ok(RENEW_EVERY)
