@@ -70,7 +70,7 @@ impl BalancedPools {
         Some(Duration::from_secs(ttl.secs().into()))
     }
 
-    /// Returns true if a target of a cluster is up or unknown, and its member is open. Returns `None` if that is not known: no target is, and
+    /// Returns true if a target of a cluster is up or unknown and not exhausted, and its member is open. Returns `None` if that is not known: no target is, and
     /// some were never evaluated.
     pub fn is_up(&self, cluster: &ClusterName, runtime: &RuntimeState) -> Option<bool> {
         let mut is_known = true;
@@ -80,7 +80,7 @@ impl BalancedPools {
             match runtime.health(target.target).eligibility() {
                 Eligibility::Up | Eligibility::Unknown => return Some(true),
                 Eligibility::Pending => is_known = false,
-                Eligibility::Down | Eligibility::Out => {}
+                Eligibility::Exhausted | Eligibility::Down | Eligibility::Out => {}
             }
         }
         is_known.then_some(false)

@@ -73,7 +73,7 @@ pub struct PoolChoice {
     pub pinned: Option<PoolPin>,
     /// Steps of the policy in order, as text.
     pub policy_steps: Vec<String>,
-    /// Basis of the choice: `live`, `pending`, `panic`, `down`, `noFamily`, `hidden`.
+    /// Basis of the choice: `live`, `exhausted`, `pending`, `panic`, `down`, `noFamily`, `hidden`.
     pub basis: String,
     /// The basis as text.
     pub basis_text: String,
@@ -177,7 +177,7 @@ pub struct MemberChoice {
 pub struct AddressHealth {
     /// The address.
     pub address: String,
-    /// Eligibility: `up`, `unknown`, `pending`, `down`, `out`.
+    /// Eligibility: `up`, `unknown`, `exhausted`, `pending`, `down`, `out`.
     pub eligibility: String,
     /// Health status by its probes.
     pub status: String,

@@ -45,7 +45,7 @@ pub struct IntentMember {
     pub cluster: String,
     /// True if clients are sent there.
     pub eligible: bool,
-    /// Eligibility: `up`, `unknown`, `pending`, `down`, `out`; `closed` outside its windows.
+    /// Eligibility: `up`, `unknown`, `exhausted`, `pending`, `down`, `out`; `closed` outside its windows.
     pub reason: String,
     /// Weight, and its source.
     pub weight: EffectiveWeight,

@@ -356,7 +356,7 @@ pub struct MemberState {
     pub weight_from: Option<WeightFrom>,
     /// Declared tier.
     pub tier: u8,
-    /// Best eligibility of its addresses: `up`, `unknown`, `pending`, `down`, `out`; `closed` if its schedule closes it.
+    /// Best eligibility of its addresses: `up`, `unknown`, `exhausted`, `pending`, `down`, `out`; `closed` if its schedule closes it.
     pub eligibility: String,
     /// State of its schedule and the time until which it holds; null without a schedule.
     pub schedule: Option<String>,
@@ -404,7 +404,7 @@ pub struct ShareState {
 pub struct AddressState {
     /// The address.
     pub address: String,
-    /// Eligibility: `up`, `unknown`, `pending`, `down`, `out`.
+    /// Eligibility: `up`, `unknown`, `exhausted`, `pending`, `down`, `out`.
     pub eligibility: String,
     /// Reason, in a few words.
     pub reason: String,

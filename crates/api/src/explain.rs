@@ -104,6 +104,7 @@ fn step_of(step: &ExplainedStep, notes: Notes<'_>) -> Step {
 pub(crate) fn pool_choice(pool: &steer::Explanation, notes: Notes<'_>) -> PoolChoice {
     let basis = match pool.choice.basis {
         Basis::Live => "live",
+        Basis::Exhausted => "exhausted",
         Basis::Pending => "pending",
         Basis::Panic => "panic",
         Basis::Down => "down",

@@ -36,7 +36,7 @@ pub struct Actor {
     pub(crate) transitions: mpsc::Receiver<HealthTransition>,
     /// Health transitions that were received and not applied yet.
     pub(crate) waiting: Vec<HealthTransition>,
-    pub(crate) load_reports: broadcast::Receiver<LoadUpdate>,
+    pub(crate) load_updates: broadcast::Receiver<LoadUpdate>,
     pub(crate) reloads: ReloadQueue,
     /// Settings that the process started with: some of them need a restart to change.
     pub(crate) started: Settings,
@@ -76,7 +76,7 @@ impl Actor {
                 _ = tick.tick() => self.tick().await,
                 Ok(()) = host_changes.changed() => self.follow_host_changes(),
                 Ok(()) = found_changes.changed() => self.follow_found_changes(),
-                report = self.load_reports.recv() => self.add_report(report),
+                update = self.load_updates.recv() => self.add_load(update),
                 _ = demand_tick.tick(), if self.inputs.balance.runs() => self.apply(Event::Demand),
             }
         }
@@ -117,6 +117,7 @@ impl Actor {
 
     /// Runs the tasks that are due once a second.
     async fn tick(&mut self) {
+        self.expire_exhausted();
         self.apply(Event::Second);
         self.expire_overrides().await;
         self.end_take_overs();

@@ -113,20 +113,15 @@ fn gravest_risk(
 ) -> Option<Risk> {
     let pool = &snapshot.steer_pools()[number];
     let of_members = pool.member_targets().filter_map(|(.., target)| match runtime.health(target).eligibility() {
-        Eligibility::Out => Some(Risk::Drain),
+        Eligibility::Exhausted | Eligibility::Out => Some(Risk::Drain),
         Eligibility::Down => Some(Risk::Down),
         Eligibility::Up | Eligibility::Unknown | Eligibility::Pending => None,
     });
-    let is_exhausted = balance.exhausted().any(|cluster| pool.clusters().any(|member| member == cluster));
     let is_loaded = pool.is_balanced() && balance.risk_level() == RiskLevel::Short;
     // Caches would keep an answer with the long TTL beyond the schedule transition.
     let kept = Duration::from_secs(snapshot.pool_infos()[number].ttl_max().secs().into()) + CHECK_PERIOD;
     let is_scheduled = runtime.next_schedule_change(pool).is_some_and(|transition| transition.since(now) <= kept);
-    let others = [
-        is_exhausted.then_some(Risk::Drain),
-        is_loaded.then_some(Risk::Load),
-        is_scheduled.then_some(Risk::ScheduleTransition),
-    ];
+    let others = [is_loaded.then_some(Risk::Load), is_scheduled.then_some(Risk::ScheduleTransition)];
     of_members.chain(others.into_iter().flatten()).min()
 }
 

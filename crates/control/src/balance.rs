@@ -14,8 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway_health::load::LoadUpdate;
-use fairway_model::{ClusterName, DesiredState, PoolName, Shares, Timestamp};
+use fairway_model::{ClusterName, DesiredState, LoadReport, PoolName, Shares, Timestamp};
 use fairway_steering::{
     balancer::{Balancer, Counted, Declared, Drain, Group, Outcome, Plan, RiskLevel, Saved},
     evidence::{Query, Source},
@@ -120,10 +119,9 @@ impl Balance {
     }
 
     /// Adds a report of load.
-    pub(crate) fn add_report(&mut self, update: &LoadUpdate, now: Instant) {
+    pub(crate) fn add_report(&mut self, report: &LoadReport, now: Instant) {
         let Some(running) = &mut self.running else { return };
-        running.clusters.add_report(update, now);
-        let outcome = running.balancer.add_report(&update.report, now);
+        let outcome = running.balancer.add_report(report, now);
         if outcome != Outcome::Ignored {
             running.last_report = Some(now);
         }
@@ -131,7 +129,7 @@ impl Balance {
             self.rejected += 1;
             if self.warned.is_none_or(|warned| now.saturating_duration_since(warned) >= WARNING_PERIOD) {
                 self.warned = Some(now);
-                let (cluster, load) = (&update.report.cluster, update.report.load);
+                let (cluster, load) = (&report.cluster, report.load);
                 tracing::warn!(
                     %cluster, %load,
                     "load report rejected: far below the load sent to the cluster; further ones are counted in \
@@ -177,7 +175,7 @@ impl Balance {
     /// decided.
     pub(crate) fn advance(&mut self, runtime: &RuntimeState, now: Instant) -> bool {
         let Some(running) = &mut self.running else { return false };
-        let changed = running.clusters.update(&running.pools, runtime, now);
+        let changed = running.clusters.update(&running.pools, runtime);
         for (cluster, is_available) in &changed {
             running.balancer.set_available(cluster, *is_available, now);
         }
@@ -198,11 +196,6 @@ impl Balance {
     /// Returns true if a decision was made since the last call.
     pub(crate) fn take_stepped(&mut self) -> bool {
         std::mem::take(&mut self.has_stepped)
-    }
-
-    /// Returns the clusters whose gateways drain or are overloaded.
-    pub(crate) fn exhausted(&self) -> impl Iterator<Item = &ClusterName> {
-        self.running.iter().flat_map(|running| running.clusters.exhausted())
     }
 
     /// Returns the risk level of the last decision, which TTLs depend on; ordinary if nothing is balanced.

@@ -132,17 +132,35 @@ impl Actor {
         }
     }
 
-    /// Adds a report of load.
-    pub(crate) fn add_report(&mut self, report: Result<LoadUpdate, broadcast::error::RecvError>) {
-        // Lost reports are outdated by those that follow.
-        let Ok(report) = report else { return };
-        let (state, now) = (self.shared.serving.load(), self.now());
+    /// Adds a result of reading load, or a push.
+    pub(crate) fn add_load(&mut self, update: Result<LoadUpdate, broadcast::error::RecvError>) {
+        // Lost results are outdated by those that follow.
+        let Ok(update) = update else { return };
+        let now = self.now();
+        if self.inputs.exhausted.note(&update, now.monotonic) {
+            self.apply_exhausted();
+        }
+        let Some(report) = update.report else { return };
+        let state = self.shared.serving.load();
         if self.inputs.balance.note_report() {
             self.follow_balance(now.monotonic);
         }
         // Else a load would be known before the queries that caused it.
         self.take_demand(&state, now);
         self.inputs.balance.add_report(&report, now.monotonic);
+    }
+
+    /// Ends the exhaustion of clusters that was not reported again.
+    pub(crate) fn expire_exhausted(&mut self) {
+        if self.inputs.exhausted.expire(Instant::now()) {
+            self.apply_exhausted();
+        }
+    }
+
+    /// Takes exhausted clusters out of the pools that have another member, and the others back in.
+    fn apply_exhausted(&mut self) {
+        let published = self.shared.serving.published();
+        self.apply(Event::Exhausted(self.inputs.exhausted.targets(&published.configured.uses)));
     }
 
     /// Follows the leader among the servers that share the store, and its decision.
@@ -192,7 +210,7 @@ impl Actor {
     fn publish_drains(&mut self, now: Moment) {
         let published = self.shared.serving.published();
         let mut drained = fully_overridden(&self.inputs.overrides, &published.denied, &published.configured.uses);
-        let exhausted = self.inputs.balance.exhausted().filter(|cluster| !drained.contains(cluster));
+        let exhausted = self.inputs.exhausted.clusters().filter(|cluster| !drained.contains(cluster));
         drained.extend(exhausted.cloned().collect::<Vec<_>>());
         self.drains.follow(&drained, &published.configured.merged.desired, now);
         let drains = self.drains.progress(|cluster| self.inputs.balance.drain(cluster, now.monotonic));

@@ -25,6 +25,7 @@ pub mod drains;
 pub mod dry_run;
 mod error;
 mod events;
+mod exhausted;
 pub mod fence;
 pub mod file_watch;
 mod first_results;

@@ -41,9 +41,7 @@ impl Offline {
     pub fn without<'a>(&self, clusters: impl IntoIterator<Item = &'a ClusterName>) -> RuntimeState {
         let ServingState { snapshot, runtime } = &self.view;
         let targets = clusters.into_iter().filter_map(|cluster| self.targets.get(cluster)).flatten();
-        let down = |target: &TargetIndex| {
-            (*target, Health::new(HealthStatus::Down, runtime.health(*target).override_action()))
-        };
+        let down = |target: &TargetIndex| (*target, runtime.health(*target).with_status(HealthStatus::Down));
         runtime.with(snapshot, &targets.map(down).collect::<Vec<_>>())
     }
 }
@@ -69,7 +67,10 @@ pub fn of_files(
         }
     }
     let overrides = OverrideTable { declared: configured.overrides.clone(), ..OverrideTable::default() };
-    let view = serving_state(snapshot, None, now, &statuses, &overrides.actions(&configured.uses));
+    let actions = overrides.actions(&configured.uses);
+    let view = serving_state(snapshot, None, now, |target| {
+        Health::new(statuses[target.0 as usize], actions[target.0 as usize])
+    });
     let desired = Arc::clone(&configured.merged.desired);
     Ok(Offline { view, desired, overrides, configured, targets })
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairway_model::{ClusterName, Health, LISTED_MAX, Name, OverrideAction, OverrideRule, PoolName};
+use fairway_model::{ClusterName, LISTED_MAX, Name, OverrideAction, OverrideRule, PoolName};
 use fairway_zones::{
     Draw, RuntimeState, TargetIndex,
     steer::{Answer, Basis, SteerPool},
@@ -65,7 +65,7 @@ impl<'a> ActionChange<'a> {
         let (snapshot, runtime) = (&self.state.snapshot, &self.state.runtime);
         let targets = self.state.published.configured.uses.targets_all();
         let changed = targets.filter_map(|target| {
-            let health = Health::new(runtime.health(target).status(), actions[target.0 as usize]);
+            let health = runtime.health(target).with_override(actions[target.0 as usize]);
             (health != runtime.health(target)).then_some((target, health))
         });
         runtime.with(snapshot, &changed.collect::<Vec<_>>())
@@ -84,7 +84,8 @@ fn is_emptied(pool: &SteerPool, [before, after]: &[RuntimeState; 2]) -> bool {
         let choose = |runtime: &RuntimeState| pool.choose(kind, runtime, client, Draw(0), &mut ());
         let (before, after) = (choose(before), choose(after));
         // If only members of the other family are healthy, the answer is empty.
-        let is_healthy = matches!(after.basis, Basis::Live | Basis::Panic) && after.answer != Answer::Nothing;
+        let is_healthy =
+            matches!(after.basis, Basis::Live | Basis::Exhausted | Basis::Panic) && after.answer != Answer::Nothing;
         !is_healthy && after != before
     })
 }

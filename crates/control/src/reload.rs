@@ -178,6 +178,7 @@ impl Actor {
         let reload = Reload {
             previous: Some(&previous),
             desired: &configured.merged.desired,
+            uses: &configured.uses,
             statuses: self.departed.statuses_after(&previous, &snapshot, &configured.uses, now.monotonic),
             snapshot,
             overrides: denied.restrict(overrides.actions(&configured.uses)),

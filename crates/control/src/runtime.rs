@@ -3,13 +3,14 @@
 //! ```text
 //! health transitions ─┐
 //! overrides ──────────┤
+//! exhausted gateways ─┤
 //! clock ──────────────┼─► next(serving state, event, time) ─► runtime state ─► swap
 //! demand, shares ─────┘
 //! ```
 //! Nothing here reads a clock, waits or does I/O: the result follows from the state, the event, the time and earlier events.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -17,7 +18,10 @@ use std::{
 use fairway_model::{Check, DesiredState, Health, HealthStatus, Monitor, OverrideAction, Target, Timestamp};
 use fairway_zones::{RuntimeState, ServingState, Snapshot, TargetIndex};
 
-use super::{adaptive_ttl::AdaptiveTtls, balance::Balance, lifecycle::Moment, served::CurrentState, uses::TargetUses};
+use super::{
+    adaptive_ttl::AdaptiveTtls, balance::Balance, exhausted::ExhaustedClusters, lifecycle::Moment,
+    served::CurrentState, uses::TargetUses,
+};
 
 /// A reason to derive the runtime state again.
 #[derive(Debug)]
@@ -26,6 +30,8 @@ pub(crate) enum Event<'a> {
     Health(&'a [(TargetIndex, HealthStatus)]),
     /// Overrides changed: the action of each target, by its index.
     Overrides(Vec<Option<OverrideAction>>),
+    /// The targets of exhausted clusters changed to these.
+    Exhausted(HashSet<TargetIndex>),
     /// A second has passed.
     Second,
     /// The demand was sampled.
@@ -39,6 +45,8 @@ pub(crate) enum Event<'a> {
 pub(crate) struct RuntimeInputs {
     /// The override of each target, by its index in the snapshot that is served.
     pub(crate) overrides: Vec<Option<OverrideAction>>,
+    /// Clusters whose gateways drain or are overloaded.
+    pub(crate) exhausted: ExhaustedClusters,
     /// Shares of clusters that are balanced by load.
     pub(crate) balance: Balance,
     /// TTLs of pools with bounds.
@@ -54,8 +62,9 @@ impl RuntimeInputs {
         let is_demand = matches!(event, Event::Demand);
         let mut is_share_due = matches!(event, Event::Shares);
         let mut next = match event {
-            Event::Health(statuses) => self.with_statuses(state, statuses),
+            Event::Health(statuses) => with_statuses(state, statuses),
             Event::Overrides(overrides) => self.with_overrides(state, overrides),
+            Event::Exhausted(targets) => with_exhausted(state, &targets),
             Event::Second => before.at(snapshot, now.wall),
             Event::Demand | Event::Shares => None,
         };
@@ -73,8 +82,13 @@ impl RuntimeInputs {
 
     /// Returns the serving state of a new snapshot. Health status, shares and memories of the previous state are kept.
     pub(crate) fn reload(&mut self, reload: Reload<'_>, now: Moment) -> ServingState {
-        let Reload { snapshot, previous, desired, statuses, overrides } = reload;
-        let mut state = serving_state(snapshot, previous, now.wall, &statuses, &overrides);
+        let Reload { snapshot, previous, desired, uses, statuses, overrides } = reload;
+        let exhausted = self.exhausted.targets(uses);
+        let health = |target: TargetIndex| {
+            let at = target.0 as usize;
+            Health::new(statuses[at], overrides[at]).with_exhausted(exhausted.contains(&target))
+        };
+        let mut state = serving_state(snapshot, previous, now.wall, health);
         self.overrides = overrides;
         self.balance.follow(desired, &state.snapshot, now.monotonic);
         self.ttls.follow(&state.snapshot);
@@ -84,24 +98,36 @@ impl RuntimeInputs {
         state
     }
 
-    fn with_statuses(&self, state: &ServingState, statuses: &[(TargetIndex, HealthStatus)]) -> Option<RuntimeState> {
-        let health = |(target, status): &(TargetIndex, HealthStatus)| {
-            (*target, Health::new(*status, self.overrides[target.0 as usize]))
-        };
-        let changes: Vec<_> = statuses.iter().map(health).collect();
-        (!changes.is_empty()).then(|| state.runtime.with(&state.snapshot, &changes))
-    }
-
     fn with_overrides(&mut self, state: &ServingState, overrides: Vec<Option<OverrideAction>>) -> Option<RuntimeState> {
         let targets = (0..).map(TargetIndex);
         let changes: Vec<_> = targets
             .zip(self.overrides.iter().zip(&overrides))
             .filter(|(_, (before, after))| before != after)
-            .map(|(target, (_, after))| (target, Health::new(state.runtime.health(target).status(), *after)))
+            .map(|(target, (_, after))| (target, state.runtime.health(target).with_override(*after)))
             .collect();
         self.overrides = overrides;
-        (!changes.is_empty()).then(|| state.runtime.with(&state.snapshot, &changes))
+        with_changes(state, &changes)
     }
+}
+
+fn with_statuses(state: &ServingState, statuses: &[(TargetIndex, HealthStatus)]) -> Option<RuntimeState> {
+    let health =
+        |(target, status): &(TargetIndex, HealthStatus)| (*target, state.runtime.health(*target).with_status(*status));
+    with_changes(state, &statuses.iter().map(health).collect::<Vec<_>>())
+}
+
+fn with_exhausted(state: &ServingState, exhausted: &HashSet<TargetIndex>) -> Option<RuntimeState> {
+    let targets = (0..).map(TargetIndex).zip(state.snapshot.targets());
+    let changes = targets.filter_map(|(target, _)| {
+        let before = state.runtime.health(target);
+        let after = before.with_exhausted(exhausted.contains(&target));
+        (after != before).then_some((target, after))
+    });
+    with_changes(state, &changes.collect::<Vec<_>>())
+}
+
+fn with_changes(state: &ServingState, changes: &[(TargetIndex, Health)]) -> Option<RuntimeState> {
+    (!changes.is_empty()).then(|| state.runtime.with(&state.snapshot, changes))
 }
 
 /// A new snapshot, with what its runtime state begins with.
@@ -111,6 +137,7 @@ pub(crate) struct Reload<'a> {
     pub(crate) previous: Option<&'a ServingState>,
     /// The desired state of the snapshot.
     pub(crate) desired: &'a DesiredState,
+    pub(crate) uses: &'a TargetUses,
     /// Health status of each target, by its index in the snapshot.
     pub(crate) statuses: Vec<HealthStatus>,
     /// The override of each target, by its index in the snapshot.
@@ -122,13 +149,8 @@ pub(crate) fn serving_state(
     snapshot: Snapshot,
     previous: Option<&ServingState>,
     now: Timestamp,
-    statuses: &[HealthStatus],
-    overrides: &[Option<OverrideAction>],
+    health: impl Fn(TargetIndex) -> Health,
 ) -> ServingState {
-    let health = |target: TargetIndex| {
-        let at = target.0 as usize;
-        Health::new(statuses[at], overrides[at])
-    };
     let runtime = match previous {
         Some(previous) => RuntimeState::after(&snapshot, (&previous.snapshot, &previous.runtime), now, health),
         None => RuntimeState::new_at(&snapshot, now, health),

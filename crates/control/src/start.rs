@@ -78,6 +78,7 @@ impl Parts {
             snapshot,
             previous: None,
             desired: &configured.merged.desired,
+            uses: &configured.uses,
             statuses,
             overrides: denied.restrict(overrides.actions(&configured.uses)),
         };
@@ -102,7 +103,7 @@ impl Parts {
             commands: commands_in,
             transitions,
             waiting: vec![],
-            load_reports: shared.probes.loads.updates(),
+            load_updates: shared.probes.loads.updates(),
             dry_runs: Arc::new(DryRuns::new(self.reader.clone(), Arc::clone(&self.clock), shared.serving.clone())),
             reloads: ReloadQueue::new(self.reader, fingerprint),
             started,

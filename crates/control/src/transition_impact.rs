@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use fairway_model::{ClusterName, Health, Name, PoolName};
+use fairway_model::{ClusterName, Name, PoolName};
 use fairway_zones::{Draw, PoolInfo, RuntimeState, ServingState, steer::SteerPool};
 
 use super::{AppliedTransition, Control, Published, samples::samples};
@@ -71,8 +71,8 @@ fn impacts(state: &ServingState, published: &Published, transitions: &[AppliedTr
         let Some(number) = published.configured.uses.number_of(&transition.target) else {
             return TransitionImpact::default();
         };
-        let action = state.runtime.health(number).override_action();
-        let before = state.runtime.with(&state.snapshot, &[(number, Health::new(transition.from, action))]);
+        let health = state.runtime.health(number).with_status(transition.from);
+        let before = state.runtime.with(&state.snapshot, &[(number, health)]);
         let moved = pools.keys().filter_map(|pool| pool_impact(state, &before, numbers.get(pool)?, samples));
         let mut pools: Vec<_> = moved.collect();
         pools.sort_by(|a, b| b.moved.total_cmp(&a.moved).then_with(|| a.pool.cmp(&b.pool)));

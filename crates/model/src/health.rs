@@ -47,6 +47,8 @@ pub enum Eligibility {
     Up,
     /// Stale evidence; counts like up.
     Unknown,
+    /// Up or unknown, but the gateways of its cluster drain or are overloaded; answered only if every member that is up is so.
+    Exhausted,
     /// Never evaluated.
     Pending,
     /// Down by its probes; may be answered if every member is down.
@@ -55,21 +57,43 @@ pub enum Eligibility {
     Out,
 }
 
-/// Status and override of one target in one byte, as the answer path reads it.
+/// Status, override and exhaustion of one target in one byte, as the answer path reads it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Health(u8);
 
 impl Health {
+    /// Number of values.
+    pub const COUNT: usize = 32;
     /// Never evaluated, without an override.
     pub const PENDING: Self = Self::new(HealthStatus::Pending, None);
 
-    /// Combines a status and an override.
+    /// Combines a status and an override. The target is not exhausted.
     pub const fn new(status: HealthStatus, action: Option<OverrideAction>) -> Self {
         let action = match action {
             None => 0,
             Some(action) => action as u8 + 1,
         };
         Self(action << 2 | status as u8)
+    }
+
+    /// Returns the same with another status.
+    pub const fn with_status(self, status: HealthStatus) -> Self {
+        Self(self.0 & !3 | status as u8)
+    }
+
+    /// Returns the same with another override.
+    pub const fn with_override(self, action: Option<OverrideAction>) -> Self {
+        Self(Self::new(self.status(), action).0 | self.0 & EXHAUSTED)
+    }
+
+    /// Returns the same, exhausted or not.
+    pub const fn with_exhausted(self, is_exhausted: bool) -> Self {
+        Self(if is_exhausted { self.0 | EXHAUSTED } else { self.0 & !EXHAUSTED })
+    }
+
+    /// Returns true if the gateways of the target's cluster drain or are overloaded.
+    pub const fn is_exhausted(self) -> bool {
+        self.0 & EXHAUSTED != 0
     }
 
     /// Returns the status that the probes show.
@@ -84,7 +108,7 @@ impl Health {
 
     /// Returns the override's action; `None` without an override.
     pub const fn override_action(self) -> Option<OverrideAction> {
-        match self.0 >> 2 {
+        match self.0 >> 2 & 3 {
             0 => None,
             1 => Some(OverrideAction::Up),
             2 => Some(OverrideAction::Down),
@@ -92,28 +116,34 @@ impl Health {
         }
     }
 
-    /// Returns the eligibility that status and override give.
+    /// Returns the eligibility that status, override and exhaustion give. An override to `up` also ends exhaustion.
     pub const fn eligibility(self) -> Eligibility {
         match (self.override_action(), self.status()) {
             (Some(OverrideAction::Down | OverrideAction::Drain), _) => Eligibility::Out,
-            (Some(OverrideAction::Up), _) | (None, HealthStatus::Up) => Eligibility::Up,
-            (None, HealthStatus::Unknown) => Eligibility::Unknown,
+            (Some(OverrideAction::Up), _) => Eligibility::Up,
+            (None, HealthStatus::Up) if !self.is_exhausted() => Eligibility::Up,
+            (None, HealthStatus::Unknown) if !self.is_exhausted() => Eligibility::Unknown,
+            (None, HealthStatus::Up | HealthStatus::Unknown) => Eligibility::Exhausted,
             (None, HealthStatus::Pending) => Eligibility::Pending,
             (None, HealthStatus::Down) => Eligibility::Down,
         }
     }
 
-    /// Returns the byte itself, for ids and digests.
+    /// Returns the byte itself, below [`Health::COUNT`], for tables, ids and digests.
     pub const fn bits(self) -> u8 {
         self.0
     }
 }
 
+/// Bit of an exhausted target.
+const EXHAUSTED: u8 = 16;
+
 impl fmt::Debug for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let exhausted = if self.is_exhausted() { " exhausted" } else { "" };
         match self.override_action() {
-            None => write!(f, "{:?}", self.status()),
-            Some(action) => write!(f, "{:?} overridden {action:?}", self.status()),
+            None => write!(f, "{:?}{exhausted}", self.status()),
+            Some(action) => write!(f, "{:?}{exhausted} overridden {action:?}", self.status()),
         }
     }
 }
@@ -165,6 +195,11 @@ mod tests {
             for action in [None, Some(OverrideAction::Up), Some(OverrideAction::Down), Some(OverrideAction::Drain)] {
                 let health = Health::new(status, action);
                 assert_eq!((health.status(), health.override_action()), (status, action));
+                let exhausted = health.with_exhausted(true);
+                assert_eq!((exhausted.status(), exhausted.override_action()), (status, action));
+                assert!(exhausted.is_exhausted() && usize::from(exhausted.bits()) < Health::COUNT);
+                assert_eq!(Health::PENDING.with_exhausted(true).with_status(status).with_override(action), exhausted);
+                assert_eq!(exhausted.with_exhausted(false), health);
             }
         }
     }
@@ -178,6 +213,17 @@ mod tests {
         }
         let error = "Up".parse::<OverrideAction>().unwrap_err().to_string();
         assert_eq!(error, "\"Up\" is not an override action; write up, down or drain");
+    }
+
+    #[test]
+    fn exhausted_target_is_exhausted_only_if_its_probes_pass_and_nothing_overrides_it() {
+        let eligibility = |status, action| Health::new(status, action).with_exhausted(true).eligibility();
+        assert_eq!(eligibility(HealthStatus::Up, None), Eligibility::Exhausted);
+        assert_eq!(eligibility(HealthStatus::Unknown, None), Eligibility::Exhausted);
+        assert_eq!(eligibility(HealthStatus::Pending, None), Eligibility::Pending);
+        assert_eq!(eligibility(HealthStatus::Down, None), Eligibility::Down);
+        assert_eq!(eligibility(HealthStatus::Up, Some(OverrideAction::Up)), Eligibility::Up);
+        assert_eq!(eligibility(HealthStatus::Up, Some(OverrideAction::Drain)), Eligibility::Out);
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub enum GatewayError {
         /// Its value.
         value: f64,
     },
-    /// No known signal of load.
+    /// No known signal of load, and no reason to take the gateway out either.
     #[error("the metrics have no signal of load; configure the gateway to export one, or declare `metric`")]
     NoSignal,
     /// More than [`SERIES_MAX`] series of load.
@@ -173,7 +173,8 @@ impl<'a> GatewayCollector<'a> {
         if let Some(error) = self.error {
             return Err(error);
         }
-        if !self.metrics.has_signal() {
+        // A gateway that drains or is overloaded may export nothing else.
+        if !self.metrics.has_signal() && !self.metrics.warnings.iter().any(GatewayWarning::exhausts) {
             return Err(GatewayError::NoSignal);
         }
         if self.ejections >= 1.0 {

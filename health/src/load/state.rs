@@ -85,7 +85,7 @@ impl ClusterRow {
             cluster: self.settings.cluster.clone(),
             sources,
             warnings: self.warnings.clone(),
-            is_exhausted: self.is_exhausted(),
+            is_exhausted: self.is_exhausted() == Some(true),
             services: self.services().cloned(),
             is_reduced: self.is_reduced(),
             is_instead: self.is_instead,

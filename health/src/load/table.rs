@@ -23,17 +23,19 @@ use super::{
     signals::{self, GatewaySignals},
 };
 
-/// A load report that is used, as the balancer receives it.
+/// The result of a reading or a push.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadUpdate {
-    /// The report. Its sequence number counts the reports of this cluster from all sources.
-    pub report: LoadReport,
-    /// Time until the next report is expected; for a push, a third of its validity. The load is unknown after three
-    /// periods without a report.
+    /// The cluster.
+    pub cluster: ClusterName,
+    /// The load, if it is known and used. Its sequence number counts the reports of this cluster from all sources.
+    pub report: Option<LoadReport>,
+    /// True if all gateways that answered drain or are overloaded, whatever their load; `None` for a push, or if no
+    /// gateway answered.
+    pub is_exhausted: Option<bool>,
+    /// Time until the next result is expected; for a push, a third of its validity. The result is valid for three
+    /// periods.
     pub period: Duration,
-    /// True if all gateways that answered drain or are overloaded. The cluster should then get as little as possible,
-    /// whatever its load. Its health does not change: the cluster may be answered and does not count towards panic.
-    pub is_exhausted: bool,
 }
 
 /// The load settings of a cluster.
@@ -123,7 +125,7 @@ pub enum PushError {
 /// The effect of a reading or a push.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TableUpdate {
-    /// The report for the balancer, if the load is used.
+    /// The result for control, if there is any.
     pub(super) load: Option<LoadUpdate>,
     /// Changes to log.
     pub(super) events: Vec<LoadEvent>,
@@ -306,7 +308,7 @@ impl ClusterRow {
                 let read = TimedLoad { load: current, signal, at };
                 self.read = Some(read);
                 if !self.is_pushed(now) {
-                    load = Some(self.report(read, source.period));
+                    load = Some(self.report(read));
                 }
             }
             // A counter was read for the first time, which is neither a load nor a failure.
@@ -318,7 +320,9 @@ impl ClusterRow {
                 self.failure = Some(reason);
             }
         }
-        TableUpdate { load, events }
+        let is_exhausted = self.is_exhausted();
+        let has_result = load.is_some() || is_exhausted.is_some();
+        TableUpdate { load: has_result.then(|| self.update(load, is_exhausted, source.period)), events }
     }
 
     /// Returns the number of gateways that answered the last reading.
@@ -427,8 +431,9 @@ impl ClusterRow {
         let events = if self.is_pushed(now) { vec![] } else { vec![LoadEvent::Succeeded(LoadSignal::Declared, load)] };
         let pushed = TimedLoad { load, signal: LoadSignal::Declared, at: now };
         self.pushed = Some((pushed, push));
-        let report = self.report(pushed, push.valid_for / LoadSource::PERIODS_VALID);
-        Ok(TableUpdate { load: Some(report), events })
+        let report = self.report(pushed);
+        let update = self.update(Some(report), None, push.valid_for / LoadSource::PERIODS_VALID);
+        Ok(TableUpdate { load: Some(update), events })
     }
 
     /// Returns true if a push is valid.
@@ -436,23 +441,27 @@ impl ClusterRow {
         self.pushed.is_some_and(|(pushed, push)| pushed.age(now) < push.valid_for)
     }
 
-    /// Returns true if all gateways that answered are exhausted.
-    pub(super) fn is_exhausted(&self) -> bool {
+    /// Returns true if all gateways that answered are exhausted; `None` if none answered.
+    pub(super) fn is_exhausted(&self) -> Option<bool> {
         let answered = self.gateways.iter().filter(|gateway| gateway.failure.is_none());
         let mut metrics = answered.filter_map(|gateway| gateway.last.as_ref()).peekable();
-        metrics.peek().is_some() && metrics.all(|(metrics, _)| metrics.warnings.iter().any(GatewayWarning::exhausts))
+        metrics.peek()?;
+        Some(metrics.all(|(metrics, _)| metrics.warnings.iter().any(GatewayWarning::exhausts)))
     }
 
-    fn report(&mut self, load: TimedLoad, period: Duration) -> LoadUpdate {
+    fn update(&self, report: Option<LoadReport>, is_exhausted: Option<bool>, period: Duration) -> LoadUpdate {
+        LoadUpdate { cluster: self.settings.cluster.clone(), report, is_exhausted, period }
+    }
+
+    fn report(&mut self, load: TimedLoad) -> LoadReport {
         self.reports += 1;
-        let report = LoadReport {
+        LoadReport {
             cluster: self.settings.cluster.clone(),
             load: load.load,
             signal: load.signal,
             sequence: self.reports,
             at: load.at.into_std(),
-        };
-        LoadUpdate { report, period, is_exhausted: self.is_exhausted() }
+        }
     }
 }
 

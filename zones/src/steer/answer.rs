@@ -69,6 +69,9 @@ pub enum Basis {
     /// Members that are up or unknown.
     #[strum(to_string = "live members")]
     Live,
+    /// Exhausted members, since every member that is up is so.
+    #[strum(to_string = "exhausted members: the gateways of every member that is up drain or are overloaded")]
+    Exhausted,
     /// Pending members, since no member is live.
     #[strum(to_string = "pending members: no evaluated member is live")]
     Pending,

@@ -6,7 +6,7 @@ use fairway_model::Selection;
 
 use super::{
     client_net::ClientNet,
-    eligibility::{DOWN, EligibilitySet, LIVE, NOT_OUT, PENDING},
+    eligibility::{DOWN, EXHAUSTED, EligibilitySet, LIVE, NOT_OUT, PENDING},
     failover,
     load::LoadRequest,
     pick::{ChoiceRequest, MemberFilter, Stage},
@@ -65,11 +65,18 @@ impl SteerPool {
             return self.fallback_answer(request.kind, Basis::Hidden);
         }
         if self.panic_threshold != 0 && self.panics(request, filter) {
-            return self
-                .stage(request, filter, Basis::Panic, NOT_OUT, trace)
+            let choice = self.stage(request, filter, Basis::Panic, NOT_OUT & !EXHAUSTED, trace);
+            return choice
+                .or_else(|| self.stage(request, filter, Basis::Panic, NOT_OUT, trace))
                 .unwrap_or_else(|| Choice::without_members(Answer::Nothing, Basis::Panic));
         }
-        let choice = self.stage(request, filter, Basis::Live, LIVE, trace);
+        let live = self.stage(request, filter, Basis::Live, LIVE, trace);
+        let has_answer = |choice: &Choice| choice.answer != Answer::Nothing;
+        let choice = live.filter(has_answer).or_else(|| {
+            // An exhausted gateway is better than one that was never probed, and than no data in this family.
+            let any = self.stage(request, filter, Basis::Exhausted, LIVE | EXHAUSTED, trace);
+            any.filter(|choice| live.is_none() || has_answer(choice)).or(live)
+        });
         let choice = choice.or_else(|| self.stage(request, filter, Basis::Pending, PENDING, trace));
         choice.unwrap_or_else(|| self.down_answer(request, filter, runtime, trace))
     }
@@ -132,7 +139,7 @@ impl SteerPool {
     /// True if so little of the visible weight is live that the prober is more likely to be wrong than the members to
     /// be down.
     ///
-    /// Standby members, those that an override takes out and those that were never evaluated do not count: new members are no evidence that
+    /// Exhausted members are not down and count as live. Standby members, those that an override takes out and those that were never evaluated do not count: new members are no evidence that
     /// the prober is wrong. If no weight is live, standby members and the down answer apply instead.
     fn panics(&self, request: ChoiceRequest<'_>, filter: &MemberFilter<'_>) -> bool {
         let (mut live, mut total, mut any_down) = (0u64, 0u64, false);
@@ -140,9 +147,10 @@ impl SteerPool {
         for member in members.filter(|member| !member.standby) {
             let eligibility = filter.any(member);
             let weight = u64::from(member.weight);
-            live += if eligibility & LIVE != 0 { weight } else { 0 };
-            total += if eligibility & (LIVE | DOWN) != 0 { weight } else { 0 };
-            any_down |= eligibility & (LIVE | DOWN) == DOWN;
+            let is_live = eligibility & (LIVE | EXHAUSTED) != 0;
+            live += if is_live { weight } else { 0 };
+            total += if is_live || eligibility & DOWN != 0 { weight } else { 0 };
+            any_down |= !is_live && eligibility & DOWN != 0;
         }
         any_down && live > 0 && live * 1000 < total * u64::from(self.panic_threshold)
     }

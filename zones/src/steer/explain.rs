@@ -9,7 +9,7 @@ use fairway_model::{ClusterName, Health, OverrideAction, Policy, PoolName, Rtype
 use super::{
     answer::{Answer, Assignment, Basis, Candidacy, Choice, Family, Kind},
     client_net::ClientNet,
-    eligibility::{DOWN, EligibilitySet, NOT_OUT, PENDING, eligibility},
+    eligibility::{DOWN, EXHAUSTED, EligibilitySet, NOT_OUT, PENDING, eligibility},
     pool::SteerPool,
     proof::{Proof, Terms},
     trace::Trace,
@@ -134,6 +134,9 @@ pub enum Reason {
     /// Out: not a last-good member.
     #[strum(to_string = "not a last-good member")]
     NotLastGood,
+    /// Out: the gateways of its cluster drain or are overloaded, and another member is up.
+    #[strum(to_string = "exhausted: its gateways drain or are overloaded")]
+    Exhausted,
     /// Out: never evaluated.
     #[strum(to_string = "pending: never evaluated")]
     Pending,
@@ -347,6 +350,7 @@ fn state<'a>(addresses: impl Iterator<Item = &'a AddressNote>) -> Reason {
         forced = forced.or_else(|| note.health.override_action());
     }
     match forced {
+        _ if seen & EXHAUSTED != 0 => Reason::Exhausted,
         _ if seen & NOT_OUT == PENDING => Reason::Pending,
         _ if seen & DOWN != 0 => Reason::Down,
         Some(OverrideAction::Drain) => Reason::Drained,

@@ -6,7 +6,7 @@ use fairway_model::{ClusterName, mix};
 
 use super::{
     answer::Kind,
-    eligibility::LIVE,
+    eligibility::{EXHAUSTED, LIVE},
     pick::MemberFilter,
     pool::{Down, SteerPool},
 };
@@ -23,11 +23,11 @@ impl SteerPool {
         begin..begin + if self.down == Down::LastGood { self.members.len().div_ceil(64) } else { 0 }
     }
 
-    /// Returns the members that are live, one bit each.
+    /// Returns the members that are live or exhausted, one bit each.
     pub(crate) fn live(&self, runtime: &RuntimeState) -> [u64; WORDS_MAX] {
         let filter = MemberFilter::new(self, runtime, Kind::Cname);
         let mut words = [0; WORDS_MAX];
-        for member in self.members.iter().filter(|m| filter.any(m) & LIVE != 0) {
+        for member in self.members.iter().filter(|m| filter.any(m) & (LIVE | EXHAUSTED) != 0) {
             words[usize::from(member.number / 64)] |= 1 << (member.number % 64);
         }
         words

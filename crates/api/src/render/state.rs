@@ -342,6 +342,17 @@ impl Renderer<'_> {
         if let Some(action) = health.override_action() {
             return override_reason(action, &self.published.overrides, address);
         }
+        let reason = self.probe_reason(target, health);
+        if !health.is_exhausted() {
+            return reason;
+        }
+        let warnings = self.loads.get(&address.0).map(|load| texts(&load.warnings).join("; "));
+        let warnings = warnings.filter(|warnings| !warnings.is_empty());
+        format!("exhausted: {}; {reason}", warnings.as_deref().unwrap_or("its gateways drained or were overloaded"))
+    }
+
+    /// Returns the health status of a target with its last cause of a failure.
+    fn probe_reason(&self, target: TargetIndex, health: Health) -> String {
         let state = self.states.get(&self.serving.snapshot.targets()[target.0 as usize]);
         let status = match (health.status(), state) {
             (HealthStatus::Pending, _) => "not evaluated yet".to_owned(),

@@ -1,11 +1,7 @@
 //! The balanced clusters: their groups and availability.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, time::Duration};
 
-use fairway_health::load::LoadUpdate;
 use fairway_model::{ClusterName, DesiredState};
 use fairway_steering::balancer::{Declared, Group};
 use fairway_zones::{BalancedPools, RuntimeState, Snapshot, steer::LoadGroup};
@@ -15,49 +11,25 @@ use fairway_zones::{BalancedPools, RuntimeState, Snapshot, steer::LoadGroup};
 pub(super) struct Clusters {
     /// True if it is available.
     clusters: BTreeMap<ClusterName, bool>,
-    /// Clusters whose gateways drain or are overloaded, and when that report expires.
-    exhausted: HashMap<ClusterName, Instant>,
 }
 
 impl Clusters {
     /// Returns the clusters, all of them available until the first update.
     pub(super) fn new(groups: &[Group]) -> Self {
         let names = groups.iter().flat_map(|group| &group.clusters).map(|declared| declared.name.clone());
-        Self { clusters: names.map(|name| (name, true)).collect(), exhausted: HashMap::new() }
-    }
-
-    /// Records whether gateways of a cluster drain or are overloaded. The record expires if no later report repeats it.
-    pub(super) fn add_report(&mut self, update: &LoadUpdate, now: Instant) {
-        let cluster = &update.report.cluster;
-        if update.is_exhausted && self.clusters.contains_key(cluster) {
-            self.exhausted.insert(cluster.clone(), now + update.period * EXHAUSTED_PERIODS);
-        } else {
-            self.exhausted.remove(cluster);
-        }
+        Self { clusters: names.map(|name| (name, true)).collect() }
     }
 
     /// Updates the availability of all clusters. Returns those that changed.
-    pub(super) fn update(
-        &mut self,
-        pools: &BalancedPools,
-        runtime: &RuntimeState,
-        now: Instant,
-    ) -> Vec<(ClusterName, bool)> {
-        self.exhausted.retain(|_, end| *end > now);
+    pub(super) fn update(&mut self, pools: &BalancedPools, runtime: &RuntimeState) -> Vec<(ClusterName, bool)> {
         let mut changed = Vec::new();
         for (name, was_available) in &mut self.clusters {
-            let is_up = pools.is_up(name, runtime).unwrap_or(*was_available);
-            let is_available = is_up && !self.exhausted.contains_key(name);
+            let is_available = pools.is_up(name, runtime).unwrap_or(*was_available);
             if std::mem::replace(was_available, is_available) != is_available {
                 changed.push((name.clone(), is_available));
             }
         }
         changed
-    }
-
-    /// Returns the clusters whose gateways drain or are overloaded.
-    pub(super) fn exhausted(&self) -> impl Iterator<Item = &ClusterName> {
-        self.exhausted.keys()
     }
 }
 
@@ -88,7 +60,5 @@ fn declared(group: &LoadGroup, desired: &DesiredState, pools: &BalancedPools) ->
 
 /// Least TTL that load control reckons with: answers of TTL 0 are kept for a while, too.
 const TTL_MIN: Duration = Duration::from_secs(1);
-/// Report periods after which a report of exhaustion expires.
-const EXHAUSTED_PERIODS: u32 = 3;
 /// Report period of clusters whose load is only pushed: the default period of load sources.
 const PUSH_PERIOD: Duration = Duration::from_secs(10);

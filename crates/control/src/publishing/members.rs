@@ -7,8 +7,8 @@ use fairway_zones::ServingState;
 
 use crate::configured::Configured;
 
-/// Returns the members that are up, each with its addresses that are up: of the best tier that has one, and standbys only if no other member
-/// is up. Returns the first one alone if the policy gives it to all clients.
+/// Returns the members that are up, each with its addresses that are up: of the best tier that has one, standbys only if no other member is
+/// up, and exhausted ones only if all are. Returns the first one alone if the policy gives it to all clients.
 pub(super) fn eligible<'a>(
     pool: &'a Pool,
     configured: &Configured,
@@ -17,14 +17,17 @@ pub(super) fn eligible<'a>(
     if pool.mode != AnswerMode::Address {
         return Vec::new();
     }
-    let mut members: Vec<_> = pool
-        .members
-        .iter()
+    let members = |worst: Eligibility| -> Vec<_> {
         // A member for some clients only cannot be published to all.
-        .filter(|member| !member.internal && member.networks.is_empty() && is_open(pool, member, state))
-        .map(|member| (member, addresses_up(pool, member, configured, state)))
-        .filter(|(_, addresses)| !addresses.is_empty())
-        .collect();
+        let is_for_all = |member: &&'a Member| !member.internal && member.networks.is_empty();
+        let members = pool.members.iter().filter(|member| is_for_all(member) && is_open(pool, member, state));
+        let members = members.map(|member| (member, addresses_up(pool, member, worst, configured, state)));
+        members.filter(|(_, addresses)| !addresses.is_empty()).collect()
+    };
+    let mut members = match members(Eligibility::Unknown) {
+        none if none.is_empty() => members(Eligibility::Exhausted),
+        members => members,
+    };
     if members.iter().any(|(member, _)| member.weight.0 > 0) {
         members.retain(|(member, _)| member.weight.0 > 0);
     }
@@ -45,13 +48,19 @@ fn is_open(pool: &Pool, member: &Member, state: &ServingState) -> bool {
     schedule.is_none_or(|schedule| schedule.state.open)
 }
 
-/// Returns the addresses of a member that are up, or whose status is unknown.
-fn addresses_up(pool: &Pool, member: &Member, configured: &Configured, state: &ServingState) -> Vec<IpAddr> {
+/// Returns the addresses of a member with at least this eligibility.
+fn addresses_up(
+    pool: &Pool,
+    member: &Member,
+    worst: Eligibility,
+    configured: &Configured,
+    state: &ServingState,
+) -> Vec<IpAddr> {
     let cluster = configured.merged.desired.clusters.get(&member.cluster);
     let is_up = |address: &IpAddr| {
         let address = (member.cluster.clone(), *address);
         let mut targets = configured.uses.targets(&pool.name, &address);
-        targets.any(|of| matches!(state.runtime.health(of).eligibility(), Eligibility::Up | Eligibility::Unknown))
+        targets.any(|of| state.runtime.health(of).eligibility() <= worst)
     };
     cluster.map_or_else(Vec::new, |cluster| cluster.addresses.iter().copied().filter(is_up).collect())
 }

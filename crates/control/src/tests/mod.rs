@@ -2,6 +2,7 @@
 
 mod adaptive_ttl;
 mod dry_runs;
+mod exhausted;
 mod handover;
 mod incremental;
 mod kubernetes;

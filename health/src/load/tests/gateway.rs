@@ -95,6 +95,7 @@ fn invalid_amount_or_duplicate_series_fails() {
     assert_eq!(metrics(twice), Err(GatewayError::Twice("istio_requests_total".to_owned())));
     assert_eq!(metrics("up 1\n"), Err(GatewayError::NoSignal));
     assert_eq!(metrics(""), Err(GatewayError::NoSignal));
+    assert_eq!(metrics("envoy_server_live{} 0\n").unwrap().warnings, [GatewayWarning::Draining]);
 }
 
 #[test]

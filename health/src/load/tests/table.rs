@@ -81,7 +81,7 @@ fn warned(warnings: Vec<GatewayWarning>) -> Result<GatewayMetrics, ReadError> {
 }
 
 fn permille(update: &TableUpdate) -> Option<u32> {
-    update.load.as_ref().map(|load| load.report.load.0)
+    Some(update.load.as_ref()?.report.as_ref()?.load.0)
 }
 
 #[test]
@@ -89,11 +89,15 @@ fn gateways_are_added_to_permille_of_the_capacity() {
     let mut test = TableTest::of(2);
     let first = test.record(vec![in_flight(20), in_flight(30)]);
     let load = first.load.unwrap();
-    assert_eq!((load.report.load, load.report.signal), (Load(500), LoadSignal::InFlight));
-    assert_eq!((load.report.sequence, load.period, load.is_exhausted), (1, PERIOD, false));
+    let report = load.report.unwrap();
+    assert_eq!((report.load, report.signal), (Load(500), LoadSignal::InFlight));
+    assert_eq!((report.sequence, load.period, load.is_exhausted), (1, PERIOD, Some(false)));
     assert_eq!(first.events, [LoadEvent::Succeeded(LoadSignal::InFlight, Load(500))]);
     let second = test.record(vec![in_flight(20), in_flight(31)]);
-    assert_eq!((permille(&second), second.load.unwrap().report.sequence, second.events), (Some(510), 2, vec![]));
+    assert_eq!(
+        (permille(&second), second.load.unwrap().report.unwrap().sequence, second.events),
+        (Some(510), 2, vec![])
+    );
 }
 
 #[test]
@@ -154,13 +158,16 @@ fn worse_signal_is_used_after_three_periods_without_the_better() {
 fn counter_read_once_is_neither_load_nor_failure() {
     let mut test = TableTest::of(1);
     let requests = |requests| Ok(GatewayMetrics { requests: Some(requests), ..GatewayMetrics::default() });
-    assert_eq!(test.record(vec![requests(1e6)]), TableUpdate::default());
+    let first = test.record(vec![requests(1e6)]);
+    assert_eq!((first.load.and_then(|load| load.report), first.events), (None, vec![]));
     assert_eq!((test.statuses(), test.sources()[0].failure.clone()), (vec![LoadStatus::Unknown], None));
     test.advance(10);
     let second = test.record(vec![requests(1e6 + 200.0)]);
-    assert_eq!(second.load.map(|load| (load.report.load.0, load.report.signal)), Some((200, LoadSignal::RequestRate)));
+    let report = second.load.and_then(|load| load.report);
+    assert_eq!(report.map(|report| (report.load.0, report.signal)), Some((200, LoadSignal::RequestRate)));
     test.advance(10);
-    assert_eq!(test.record(vec![requests(5.0)]), TableUpdate::default(), "the counter was reset");
+    let reset = test.record(vec![requests(5.0)]);
+    assert_eq!((reset.load.and_then(|load| load.report), reset.events), (None, vec![]), "the counter was reset");
 }
 
 #[test]
@@ -169,7 +176,8 @@ fn valid_push_takes_precedence_over_readings() {
     test.record(vec![in_flight(20)]);
     let pushed = test.push(LoadAmount::Used(90), 1, 30).unwrap();
     let load = pushed.load.unwrap();
-    assert_eq!((load.report.load.0, load.report.sequence, load.period), (900, 2, PERIOD));
+    let report = load.report.unwrap();
+    assert_eq!((report.load.0, report.sequence, load.period, load.is_exhausted), (900, 2, PERIOD, None));
     assert_eq!(permille(&test.record(vec![in_flight(25)])), None, "a reading is not used while a push is valid");
     assert_eq!(test.statuses(), [LoadStatus::Used, LoadStatus::Unused]);
     test.advance(30);
@@ -213,19 +221,35 @@ fn cluster_is_exhausted_if_all_answering_gateways_are() {
     let drains = || warned(vec![GatewayWarning::Draining]);
     let fine = || warned(vec![GatewayWarning::CertificateEnds(3)]);
     let update = test.record(vec![drains(), fine()]);
-    assert!(!update.load.unwrap().is_exhausted);
+    assert_eq!(update.load.unwrap().is_exhausted, Some(false));
     assert!(
         update
             .events
             .contains(&LoadEvent::WarningsChanged(vec![GatewayWarning::CertificateEnds(3), GatewayWarning::Draining]))
     );
     let all = test.record(vec![drains(), warned(vec![GatewayWarning::Overloaded("heap is 97".into())])]);
-    assert!(all.load.unwrap().is_exhausted && test.table.states(test.now)[0].is_exhausted);
+    assert!(all.load.unwrap().is_exhausted == Some(true) && test.table.states(test.now)[0].is_exhausted);
     let same = test.record(vec![drains(), warned(vec![GatewayWarning::Overloaded("heap is 98".into())])]);
     assert_eq!(same.events, [], "a change of a pressure is not logged");
-    assert!(test.record(vec![drains(), late()]).load.unwrap().is_exhausted);
+    assert!(test.record(vec![drains(), late()]).load.unwrap().is_exhausted == Some(true));
     let over = test.record(vec![warned(vec![]), warned(vec![])]);
-    assert!(!over.load.unwrap().is_exhausted && over.events.contains(&LoadEvent::WarningsChanged(vec![])));
+    assert!(
+        over.load.unwrap().is_exhausted == Some(false) && over.events.contains(&LoadEvent::WarningsChanged(vec![]))
+    );
+}
+
+#[test]
+fn cluster_is_exhausted_without_any_load_to_report() {
+    let drains = || vec![warned(vec![GatewayWarning::Draining])];
+    let bare = ClusterLoadSettings { capacity: None, ..settings("eu1", Some(gateways_source()), 1) };
+    let mut no_capacity = TableTest::new(vec![bare]);
+    let update = no_capacity.record(drains()).load.unwrap();
+    assert_eq!((update.report, update.is_exhausted), (None, Some(true)));
+    assert_eq!(no_capacity.record(vec![late()]).load, None, "no gateway answered");
+    let mut pushed = TableTest::of(1);
+    pushed.push(LoadAmount::Used(50), 1, 30).unwrap();
+    let update = pushed.record(drains()).load.unwrap();
+    assert_eq!((update.report, update.is_exhausted, update.period), (None, Some(true), PERIOD));
 }
 
 #[test]
@@ -239,7 +263,7 @@ fn unchanged_clusters_keep_their_loads() {
     test.table.set(vec![settings("eu1", Some(other_unit), 1)]);
     assert_eq!(test.statuses(), [LoadStatus::Used, LoadStatus::Unknown]);
     let pushed = test.push(LoadAmount::Used(50), 8, 30).unwrap().load.unwrap();
-    assert_eq!(pushed.report.sequence, 3, "the sequence of reports continues");
+    assert_eq!(pushed.report.unwrap().sequence, 3, "the sequence of reports continues");
     test.table.set(vec![]);
     assert_eq!(test.table.states(test.now), []);
 }

@@ -41,6 +41,38 @@ fn each_down_answer_applies_for_each_cause() {
 }
 
 #[test]
+fn exhausted_members_are_answered_only_if_no_other_is_up() {
+    use DownAnswer::{All, Empty, LastGood, Refuse};
+    // Never empty and never the fallback: they still answer.
+    for down in [All, fallback(), fallback_name(), Empty, Refuse, LastGood] {
+        let scene = scene(down.clone());
+        let answers =
+            [("e u", "b"), ("e s", "b"), ("e e", "a"), ("e d", "a"), ("e x", "a"), ("e p", "a"), ("d e", "b")];
+        for (states, answer) in answers {
+            assert_eq!(scene.answer(Kind::V4, states), answer, "{down:?}, {states}");
+        }
+    }
+    let standby = Scene::new(Policy::WEIGHTED, "a b c:0", |_| {});
+    assert_eq!(standby.answer(Kind::V4, "e d u"), "c");
+    let families = Scene::new(Policy::WEIGHTED, "a/1+0 b/0+1", |_| {});
+    let answers = [Kind::V4, Kind::V6].map(|kind| families.answer(kind, "e u"));
+    assert_eq!(answers, ["a", "b"], "an exhausted member is better than no data");
+}
+
+#[test]
+fn exhausted_members_count_as_live_for_panic_and_come_last_in_it() {
+    let panics = |threshold| {
+        let scene =
+            Scene::new(Policy::FAILOVER, "a b c d", |pool| pool.panic_threshold = Permille::new(threshold).unwrap());
+        let runtime = scene.runtime("e e u d");
+        let choice = scene.choose(Kind::V4, &runtime, "192.0.2.1");
+        (choice.basis, scene.text(Kind::V4, choice.answer))
+    };
+    assert_eq!(panics(750), (Basis::Live, "c".to_owned()));
+    assert_eq!(panics(751), (Basis::Panic, "c".to_owned()));
+}
+
+#[test]
 fn last_good_without_history_answers_all() {
     let scene = scene(DownAnswer::LastGood);
     assert_eq!(scene.answer(Kind::V4, "d d"), "a b");

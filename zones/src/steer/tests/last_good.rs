@@ -15,7 +15,7 @@ fn answer(scene: &Scene, runtime: &RuntimeState) -> String {
 
 proptest! {
     #[test]
-    fn id_depends_on_state_and_not_on_history(steps in prop::collection::vec("[udpsxfU]( [udpsxfU]){3}", 1..6)) {
+    fn id_depends_on_state_and_not_on_history(steps in prop::collection::vec("[udpsxfUe]( [udpsxfUe]){3}", 1..6)) {
         let scene = Scene::weighted("a b c d");
         let mut runtime = scene.runtime("p p p p");
         for states in &steps {

@@ -10,7 +10,7 @@ use crate::steer::answer::Basis;
 fn members() -> impl Strategy<Value = (String, String)> {
     let counts = prop_oneof![Just((1, 0)), Just((1, 1)), Just((0, 1)), (0u8..=3, 1u8..=3), (4u8..=8, 0u8..=8)];
     let weight = prop_oneof![3 => 1u16..100, 1 => Just(0)];
-    let member = (weight, 1u8..4, counts, "[udpsxfU]{1,4}");
+    let member = (weight, 1u8..4, counts, "[udpsxfUe]{1,4}");
     prop::collection::vec(member, 1..13).prop_map(|members| {
         let text = members
             .iter()
@@ -50,7 +50,7 @@ prop_compose! {
 
 /// Members with one address per family, as the fast path needs.
 fn alike() -> impl Strategy<Value = (Scene, String)> {
-    let member = (0u16..4, 1u8..3, "[udsxfpU]");
+    let member = (0u16..4, 1u8..3, "[udsxfpUe]");
     let policy = prop_oneof![Just(Policy::WEIGHTED), Just(Policy::FAILOVER)];
     let spread = prop_oneof![Just(Spread::Client), Just(Spread::Query)];
     let panic = prop_oneof![Just(0), Just(500)];
@@ -96,6 +96,7 @@ proptest! {
                 let eligibility = eligibility_of(&scene, &runtime, address).unwrap();
                 let fits = match choice.basis {
                     Basis::Live => matches!(eligibility, Eligibility::Up | Eligibility::Unknown),
+                    Basis::Exhausted => eligibility == Eligibility::Exhausted,
                     Basis::Pending => eligibility == Eligibility::Pending,
                     Basis::Panic | Basis::Down => eligibility != Eligibility::Out,
                     Basis::NoFamily | Basis::Hidden => false,
@@ -143,7 +144,7 @@ proptest! {
             let live = scene.steer.members.iter().any(|m| {
                 let set = &m.address_sets[family as usize];
                 let eligibility = |place| runtime.health(scene.steer.target_of(set, place)).eligibility();
-                (0..set.addresses() as usize).any(|place| matches!(eligibility(place), Eligibility::Up | Eligibility::Unknown))
+                (0..set.addresses() as usize).any(|place| eligibility(place) <= Eligibility::Exhausted)
             });
             let choice = scene.choose(kind, &runtime, &client);
             prop_assert!(!live || matches!(choice.answer, Answer::Set(_)), "{:?}", choice);
@@ -157,6 +158,8 @@ proptest! {
         let client = std::net::Ipv4Addr::from_bits(client).to_string();
         let [v4, v6] = KINDS.map(|(kind, _)| scene.choose(kind, &runtime, &client));
         let ([a], [b]) = (v4.members.as_slice(), v6.members.as_slice()) else { return Ok(()) };
+        // A family without any other address that is up is answered with exhausted ones.
+        prop_assume!(v4.basis == v6.basis || ![v4.basis, v6.basis].contains(&Basis::Exhausted));
         prop_assert_eq!(v4.basis, v6.basis);
         let member = |number: u8| scene.steer.members.iter().find(|m| m.number == number).unwrap();
         // Each could have been answered for the other family too.
@@ -166,6 +169,7 @@ proptest! {
                 let eligibility = runtime.health(scene.steer.target_of(set, place)).eligibility();
                 match v4.basis {
                     Basis::Live => matches!(eligibility, Eligibility::Up | Eligibility::Unknown),
+                    Basis::Exhausted => eligibility == Eligibility::Exhausted,
                     Basis::Pending => eligibility == Eligibility::Pending,
                     _ => eligibility != Eligibility::Out,
                 }

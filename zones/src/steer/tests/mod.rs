@@ -235,6 +235,7 @@ fn state(letter: char) -> Health {
         'd' => Health::new(HealthStatus::Down, None),
         'p' => Health::PENDING,
         's' => Health::new(HealthStatus::Unknown, None),
+        'e' => Health::new(HealthStatus::Up, None).with_exhausted(true),
         'x' => Health::new(HealthStatus::Up, Some(OverrideAction::Drain)),
         'f' => Health::new(HealthStatus::Up, Some(OverrideAction::Down)),
         'U' => Health::new(HealthStatus::Down, Some(OverrideAction::Up)),

@@ -72,7 +72,7 @@ fn excluded_member_is_never_answered() {
         geo(true, Selection::First),
         geo(true, Selection::Weighted),
     ];
-    let letters = ['u', 'd', 'p', 's', 'x', 'f', 'U'];
+    let letters = ['u', 'd', 'p', 's', 'x', 'f', 'U', 'e'];
     let mut played = 0u32;
     for (at, policy) in policies.iter().enumerate() {
         for down in &downs {
@@ -90,7 +90,7 @@ fn excluded_member_is_never_answered() {
                 );
                 let mut runtime = scene.runtime("u u u u u");
                 for number in 0..letters.len().pow(5) {
-                    // Visits each state in every position, but only some of all 16,807 combinations.
+                    // Visits each state in every position, but only some of all 32,768 combinations.
                     if number % 41 != 0 {
                         continue;
                     }

@@ -275,7 +275,7 @@ prop_compose! {
 
 fn states() -> impl Strategy<Value = String> {
     prop_oneof![
-        2 => prop::collection::vec("[udpsxfU]{1,4}", 6).prop_map(|words| words.join(" ")),
+        2 => prop::collection::vec("[udpsxfUe]{1,4}", 6).prop_map(|words| words.join(" ")),
         1 => prop::collection::vec("[dx]{1,4}", 6).prop_map(|words| words.join(" ")),
     ]
 }

@@ -126,6 +126,6 @@ function weights(members) {
 }
 
 /** Reasons that are no fault. */
-const AWAY = ["closed", "out", "pending"];
+const AWAY = ["closed", "exhausted", "out", "pending"];
 /** Intents of one page. */
 const PAGE = 50;

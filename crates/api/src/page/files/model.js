@@ -9,7 +9,7 @@ const VALUES_MAX = 720;
 /** Members that a row shows; the service's own view shows all. */
 const MEMBERS_SHOWN = 6;
 
-const RANK = { up: 0, unknown: 1, pending: 2, closed: 3, out: 3, down: 4 };
+const RANK = { up: 0, unknown: 1, exhausted: 2, pending: 2, closed: 3, out: 3, down: 4 };
 
 export class Model {
   constructor() {
