@@ -2,8 +2,10 @@
 #![cfg(feature = "real")]
 
 use std::{
+    fs,
     io::{Read, Write},
     net::{SocketAddr, TcpStream, UdpSocket},
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -13,6 +15,7 @@ use fairway_integration::{
     real::{Fairway, free_port, http_get, wait_until},
 };
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// Longest wait for an event; seconds are usual, the rest is for a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -123,10 +126,14 @@ impl Scene {
         gateway
     }
 
+    fn state(&self) -> Value {
+        let (_, body) = http_get(self.server.http, "/v1/state").expect("/v1/state answers");
+        serde_json::from_str(&body).expect("/v1/state is JSON")
+    }
+
     /// Returns the state of a cluster.
     fn cluster(&self, name: &str) -> Value {
-        let (_, body) = http_get(self.server.http, "/v1/state").expect("/v1/state answers");
-        let state: Value = serde_json::from_str(&body).expect("/v1/state is JSON");
+        let state = self.state();
         let clusters = state["clusters"].as_array().expect("clusters are a list");
         clusters.iter().find(|cluster| cluster["name"] == name).expect("it is declared").clone()
     }
@@ -208,6 +215,69 @@ fn draining_gateway_is_exhausted_until_it_returns() {
     assert_eq!(scene.cluster("tuned")["warnings"][0], "draining");
     scene.gateways[0].1.healthcheck("ok");
     wait_until("it is not any more", LIMIT, || scene.cluster("tuned")["exhausted"] == false);
+}
+
+/// Writes the pressure of a gateway's overload monitor. Envoy reads the file when it is moved there.
+fn set_pressure(file: &Path, pressure: f64) {
+    let new = file.with_extension("new");
+    fs::write(&new, pressure.to_string()).expect("the folder can be written");
+    fs::rename(new, file).expect("the file can be replaced");
+}
+
+#[test]
+fn overloaded_gateway_leaves_a_pool_without_load_before_its_probe_fails() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let pressure = folder.path().join("pressure");
+    set_pressure(&pressure, 0.5);
+    let bootstrap = FORMS[4].bootstrap()
+        + &format!(
+            "overload_manager:\n  refresh_interval: 0.1s\n  resource_monitors:\n  - name: envoy.resource_monitors.injected_resource\n    \
+             typed_config:\n      \"@type\": type.googleapis.com/\
+             envoy.extensions.resource_monitors.injected_resource.v3.InjectedResourceConfig\n      filename: {}\n",
+            pressure.display()
+        );
+    let addresses = ["127.0.0.24", "127.0.0.25"];
+    let ready = free_port();
+    let (first, second) =
+        (Gateway::new(addresses[0], ready, &bootstrap), Gateway::new(addresses[1], ready, &FORMS[4].bootstrap()));
+    // Without capacities and without a signal of load, nothing can be balanced.
+    let server = Fairway::start(
+        &format!(
+            "load: [ {{ name: gw, type: prometheus, metric: {{ name: absent }}, unit: permille, period: 200ms }} ]\n\
+             clusters:\n  - {{ name: tuned, addresses: [127.0.0.24], load: gw, scrape: [\"127.0.0.24:{}\"] }}\n  \
+             - {{ name: spare, addresses: [127.0.0.25], load: gw, scrape: [\"127.0.0.25:{}\"] }}\n\
+             zones: [ {{ name: gslb.example, ns: [ns.example.net] }} ]\n\
+             monitors: [ {{ name: ready, type: http, port: {ready}, path: /healthz/ready, period: 200ms, timeout: 200ms }} ]\n\
+             pools: [ {{ name: shop, policy: failover, monitor: ready, ttl: 1s, down: empty, members: \
+             [ {{ cluster: tuned }}, {{ cluster: spare }} ] }} ]\n\
+             names: [ {{ name: shop.gslb.example, pool: shop }} ]\n",
+            first.stats, second.stats
+        ),
+        &[],
+    );
+    let scene = Scene { gateways: vec![("tuned", first), ("spare", second)], server };
+    let socket = connect(scene.server.dns);
+    let is_answered = |address: &str| {
+        socket.send(&query("shop.gslb.example", 1)).expect("loopback takes it");
+        let answer = receive(&socket, 1).and_then(|octets| Reply::read(&octets));
+        answer.is_some_and(|answer| answer.is(&[address]))
+    };
+    let member = || scene.state()["pools"][0]["members"][0].clone();
+    wait_until("both are up", LIMIT, || member()["eligibility"] == "up" && is_answered(addresses[0]));
+    set_pressure(&pressure, 0.97);
+    wait_until("the other one is answered", LIMIT, || is_answered(addresses[1]));
+    let state = scene.state();
+    assert_eq!(state["targets"][0]["status"], "up", "its probe passes: {}", state["targets"][0]);
+    let reason = member()["addresses"][0]["reason"].to_string();
+    assert!(reason.contains("exhausted: overloaded: ") && reason.contains("pressure is 97; up since"), "{reason}");
+    let (_, explained) = http_get(scene.server.http, "/v1/explain?name=shop.gslb.example").expect("it is explained");
+    assert!(explained.contains("exhausted: its gateways drain or are overloaded"), "{explained}");
+    scene.gateways[1].1.healthcheck("fail");
+    wait_until("the overloaded one is answered, as the only one that is up", LIMIT, || is_answered(addresses[0]));
+    scene.gateways[1].1.healthcheck("ok");
+    wait_until("the other one is answered again", LIMIT, || is_answered(addresses[1]));
+    set_pressure(&pressure, 0.5);
+    wait_until("it is back", LIMIT, || is_answered(addresses[0]));
 }
 
 #[test]
