@@ -177,8 +177,7 @@ impl Actor {
         let denied = DeniedTargets::new(&fence.rules(), &snapshot, &configured.uses, &self.denied);
         let reload = Reload {
             previous: Some(&previous),
-            desired: &configured.merged.desired,
-            uses: &configured.uses,
+            configured: &configured,
             statuses: self.departed.statuses_after(&previous, &snapshot, &configured.uses, now.monotonic),
             snapshot,
             overrides: denied.restrict(overrides.actions(&configured.uses)),

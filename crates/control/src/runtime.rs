@@ -15,12 +15,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway_model::{Check, DesiredState, Health, HealthStatus, Monitor, OverrideAction, Target, Timestamp};
+use fairway_model::{Check, Health, HealthStatus, Monitor, OverrideAction, Target, Timestamp};
 use fairway_zones::{RuntimeState, ServingState, Snapshot, TargetIndex};
 
 use super::{
-    adaptive_ttl::AdaptiveTtls, balance::Balance, exhausted::ExhaustedClusters, lifecycle::Moment,
-    served::CurrentState, uses::TargetUses,
+    adaptive_ttl::AdaptiveTtls, balance::Balance, configured::Configured, exhausted::ExhaustedClusters,
+    lifecycle::Moment, served::CurrentState, uses::TargetUses,
 };
 
 /// A reason to derive the runtime state again.
@@ -82,15 +82,15 @@ impl RuntimeInputs {
 
     /// Returns the serving state of a new snapshot. Health status, shares and memories of the previous state are kept.
     pub(crate) fn reload(&mut self, reload: Reload<'_>, now: Moment) -> ServingState {
-        let Reload { snapshot, previous, desired, uses, statuses, overrides } = reload;
-        let exhausted = self.exhausted.targets(uses);
+        let Reload { snapshot, previous, configured, statuses, overrides } = reload;
+        let exhausted = self.exhausted.targets(&configured.uses);
         let health = |target: TargetIndex| {
             let at = target.0 as usize;
             Health::new(statuses[at], overrides[at]).with_exhausted(exhausted.contains(&target))
         };
         let mut state = serving_state(snapshot, previous, now.wall, health);
         self.overrides = overrides;
-        self.balance.follow(desired, &state.snapshot, now.monotonic);
+        self.balance.follow(&configured.merged.desired, &state.snapshot, now.monotonic);
         self.ttls.follow(&state.snapshot);
         if let Some(runtime) = self.next(&state, Event::Shares, now) {
             state.runtime = Arc::new(runtime);
@@ -135,9 +135,8 @@ pub(crate) struct Reload<'a> {
     pub(crate) snapshot: Snapshot,
     /// `None` at the start.
     pub(crate) previous: Option<&'a ServingState>,
-    /// The desired state of the snapshot.
-    pub(crate) desired: &'a DesiredState,
-    pub(crate) uses: &'a TargetUses,
+    /// The configuration of the snapshot.
+    pub(crate) configured: &'a Configured,
     /// Health status of each target, by its index in the snapshot.
     pub(crate) statuses: Vec<HealthStatus>,
     /// The override of each target, by its index in the snapshot.

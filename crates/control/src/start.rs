@@ -77,8 +77,7 @@ impl Parts {
         let first = Reload {
             snapshot,
             previous: None,
-            desired: &configured.merged.desired,
-            uses: &configured.uses,
+            configured: &configured,
             statuses,
             overrides: denied.restrict(overrides.actions(&configured.uses)),
         };
