@@ -52,7 +52,7 @@ fn explain_files(args: &ExplainArgs, files: &Path) -> anyhow::Result<Explanation
         bail!("--down {unknown}: not a member of any pool; the members are {}", known.join(", "));
     }
     let explained = fairway_zones::explain(&offline.view, &args.name, args.rtype, args.client);
-    let mut explanation = explanation(&explained, false, &|_| TargetNote::default());
+    let mut explanation = explanation(&explained, false, &|_, _, _| TargetNote::default());
     show_pins(&mut explanation, |pool| offline.overrides.pinned(pool, &offline.configured));
     Ok(explanation)
 }
@@ -223,11 +223,15 @@ fn wrapped(indent: usize, separator: &str, parts: impl IntoIterator<Item = Strin
 }
 
 fn address_text(address: &AddressHealth) -> String {
-    let AddressHealth { address, status, override_action, not_allowed, cause, .. } = address;
+    let AddressHealth { address, status, override_action, not_allowed, probe, cause, .. } = address;
     if let Some(reason) = not_allowed {
         return format!("{address} not allowed: {reason}");
     }
-    let cause = cause.as_ref().filter(|_| status == "down").map(|cause| format!(": {cause}")).unwrap_or_default();
+    let failure = |cause: &String| match probe {
+        Some(probe) => format!(": {}", probe.failure(cause)),
+        None => format!(": {cause}"),
+    };
+    let cause = cause.as_ref().filter(|_| status == "down").map(failure).unwrap_or_default();
     let action = override_action.as_ref().map(|action| format!(", override {action}")).unwrap_or_default();
     format!("{address} {status}{cause}{action}")
 }

@@ -45,7 +45,7 @@ fn render(palette: Palette, state: &State) -> String {
     };
     part("Listeners", listeners(palette, state));
     part("Zones", zones(palette, state));
-    part("Pools", state.pools.iter().map(|pool| pool_text(palette, pool)).collect());
+    part("Pools", state.pools.iter().map(|pool| pool_text(palette, pool, state)).collect());
     part("Host names", hosts(palette, state));
     part("Kubernetes", kubernetes::kubernetes_table(palette, state));
     part("Targets", targets(palette, &state.targets, now));
@@ -143,7 +143,7 @@ fn hosts(palette: Palette, state: &State) -> String {
     table(palette, 2, &["host name", "cluster", "addresses", "resolved", "failure"], of_clusters.map(row))
 }
 
-fn pool_text(palette: Palette, pool: &PoolState) -> String {
+fn pool_text(palette: Palette, pool: &PoolState, state: &State) -> String {
     let names = if pool.names.is_empty() { "no name".to_owned() } else { first(3, ", ", &pool.names) };
     let mut text = format!("  {}  {}, answers {names}\n", palette.paint(Tone::Strong, &pool.name), pool.policy);
     let row = |member: &MemberState| {
@@ -163,12 +163,26 @@ fn pool_text(palette: Palette, pool: &PoolState) -> String {
             Cell::new(Tone::Quiet, shares(&member.share)),
             addresses.join(", ").into(),
             Cell::new(Tone::Quiet, member.schedule.as_deref().unwrap_or_default()),
+            Cell::new(Tone::Bad, failure(member, state).unwrap_or_default()),
         ]
     };
     if let Some(pin) = &pool.pinned {
         let _ = writeln!(text, "    {}", palette.paint(Tone::Warn, &pin_parts(pin).join("; ")));
     }
     text + &table(palette, 4, &[], pool.members.iter().map(row))
+}
+
+/// Formats the failure of a member that is not up: `intent port 8443: connection refused, 3 s ago`.
+fn failure(member: &MemberState, state: &State) -> Option<String> {
+    let down = member.addresses.iter().filter(|address| address.eligibility == "down");
+    let mut failures = down.filter_map(|address| {
+        let probe = address.probe.as_ref()?;
+        let target =
+            address.targets.iter().find_map(|at| state.targets.get(*at).filter(|of| of.last_cause.is_some()))?;
+        let age = target.last_probe.as_ref().map(|at| format!(", {}", ago(at, &state.now))).unwrap_or_default();
+        Some(format!("{}{age}", probe.failure(target.last_cause.as_ref()?)))
+    });
+    failures.next()
 }
 
 /// Formats the known shares of a member.
@@ -252,7 +266,10 @@ fn status_cell(word: &str) -> Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairway_api_types::overrides_wire::{OverrideState, PoolPin};
+    use fairway_api_types::{
+        overrides_wire::{OverrideState, PoolPin},
+        state_wire::ProbeState,
+    };
 
     fn target(address: &str, status: &str) -> TargetState {
         TargetState {
@@ -310,6 +327,41 @@ mod tests {
             overrides: vec![OverrideState { id: Some("3".into()), scope: "eu*".into(), ..OverrideState::default() }],
             ..State::default()
         }
+    }
+
+    #[test]
+    fn member_that_is_down_shows_the_probe_and_its_failure_in_one_line() {
+        let mut state = state();
+        let probe = ProbeState {
+            monitor: "p+a+v1+shop".into(),
+            from: "intent port".into(),
+            port: Some(8443),
+            check: "tcp 192.0.2.1:8443".into(),
+        };
+        state.targets[0] = TargetState {
+            last_cause: Some("connection refused".into()),
+            last_probe: Some("2026-01-01T00:02:00Z".into()),
+            ..target("192.0.2.1", "down")
+        };
+        let member = &mut state.pools[0].members[0];
+        member.eligibility = "down".into();
+        member.addresses = vec![AddressState {
+            address: "192.0.2.1".into(),
+            eligibility: "down".into(),
+            targets: vec![0],
+            probe: Some(probe.clone()),
+            ..AddressState::default()
+        }];
+        let text = render(Palette::PLAIN, &state);
+        let line = "  intent port 8443: connection refused, 5 s ago\n";
+        assert!(text.contains(line), "{line:?} is missing in\n{text}");
+        state.pools[0].members[0].addresses[0].probe =
+            Some(ProbeState { from: "zone".into(), monitor: "ready".into(), ..probe });
+        let text = render(Palette::PLAIN, &state);
+        assert!(
+            text.contains("monitor ready of the zone, tcp 192.0.2.1:8443: connection refused, 5 s ago\n"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::overrides_wire::PoolPin;
+use super::{overrides_wire::PoolPin, state_wire::ProbeState};
 
 /// An answer and the steps that led to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -185,6 +185,8 @@ pub struct AddressHealth {
     pub override_action: Option<String>,
     /// Reason why this server may not connect to it: it is not probed and not answered; null if it may.
     pub not_allowed: Option<String>,
+    /// Probe of its target; null if nothing was probed.
+    pub probe: Option<ProbeState>,
     /// Cause of the failure of its last probe, if known. Its text requires the verb `operate`.
     pub cause: Option<String>,
 }

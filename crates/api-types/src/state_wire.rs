@@ -410,6 +410,41 @@ pub struct AddressState {
     pub reason: String,
     /// Indices of its targets in `targets`: one, or one per zone if zones have monitors of their own.
     pub targets: Vec<usize>,
+    /// Probe of its best target; null if no name uses the pool.
+    pub probe: Option<ProbeState>,
+}
+
+/// The probe of an address, and the declaration that it comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProbeState {
+    /// Name of the monitor.
+    pub monitor: String,
+    /// Declaration that the monitor comes from: `member`, `pool`, `cluster` or `zone`, which name it; `intent port`, `gateway status port`,
+    /// `no ready endpoint` or `default` if none does.
+    pub from: String,
+    /// Port that is probed; null if none is.
+    pub port: Option<u16>,
+    /// Check and its destination: `http 203.0.113.10:15021/healthz/ready`, `tcp 203.0.113.10:443`; `always` or `never` without a probe.
+    pub check: String,
+}
+
+impl ProbeState {
+    /// Returns the source of the monitor in a few words: `intent port 8443`, or `monitor gateway of the pool, tcp 192.0.2.1:443`.
+    pub fn source(&self) -> String {
+        match (self.from.as_str(), self.port) {
+            ("intent port" | "gateway status port", Some(port)) => format!("{} {port}", self.from),
+            ("default", Some(port)) => format!("default port {port}"),
+            ("no ready endpoint", _) => self.from.clone(),
+            (from, _) => format!("monitor {} of the {from}, {}", self.monitor, self.check),
+        }
+    }
+
+    /// Returns the source with the cause of a failed probe: `intent port 8443: connection refused`.
+    pub fn failure(&self, cause: &str) -> String {
+        let source = self.source();
+        if source == cause { source } else { format!("{source}: {cause}") }
+    }
 }
 
 /// A target: an address with its monitor.

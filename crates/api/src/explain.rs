@@ -3,6 +3,7 @@
 use fairway_api_types::explain_wire::{
     AddressHealth, ClientLocation, Explanation, MemberChoice, PoolChoice, Record, Step,
 };
+use fairway_api_types::state_wire::ProbeState;
 use fairway_control::{LoadObstacle as Obstacle, LoadPlan as Plan};
 use fairway_model::{ClusterName, OverrideAction, PinnedPool, PoolName};
 use fairway_zones::{
@@ -18,12 +19,14 @@ use crate::render::{pool_pin, word};
 pub struct TargetNote {
     /// Reason why this server may not connect to it; `None` if it may.
     pub not_allowed: Option<String>,
+    /// Its probe; `None` if nothing was probed.
+    pub probe: Option<ProbeState>,
     /// Cause of the failure of its last probe, if known.
     pub cause: Option<String>,
 }
 
-/// Returns what is known about a target.
-type Notes<'a> = &'a dyn Fn(TargetIndex) -> TargetNote;
+/// Returns what is known about a target of a pool's cluster.
+type Notes<'a> = &'a dyn Fn(&PoolName, &ClusterName, TargetIndex) -> TargetNote;
 
 /// Returns the body of an explanation. `measured` is false if nothing was probed and health is assumed.
 pub fn explanation(explained: &Explained, measured: bool, notes: Notes<'_>) -> Explanation {
@@ -150,12 +153,13 @@ pub(crate) fn pool_choice(pool: &steer::Explanation, notes: Notes<'_>) -> PoolCh
         depends_on,
         location_source: None,
         tiers: pool.tiers.clone(),
-        members: pool.members.iter().map(|member| member_choice(member, notes)).collect(),
+        members: pool.members.iter().map(|member| member_choice(&pool.pool, member, notes)).collect(),
     }
 }
 
-fn member_choice(member: &MemberNote, notes: Notes<'_>) -> MemberChoice {
-    let addresses: Vec<_> = member.addresses.iter().map(|note| address_health(note, notes(note.target))).collect();
+fn member_choice(pool: &PoolName, member: &MemberNote, notes: Notes<'_>) -> MemberChoice {
+    let note = |note: &AddressNote| address_health(note, notes(pool, &member.cluster, note.target));
+    let addresses: Vec<_> = member.addresses.iter().map(note).collect();
     // A denied target is taken out as an override would, but no override exists that the reader could find.
     let denied = addresses.iter().find_map(|address| address.not_allowed.as_ref());
     let reason = match denied.filter(|_| member.reason == Reason::ForcedDown) {
@@ -193,7 +197,7 @@ fn location(pool: &steer::Explanation) -> ClientLocation {
     }
 }
 
-fn address_health(note: &AddressNote, TargetNote { not_allowed, cause }: TargetNote) -> AddressHealth {
+fn address_health(note: &AddressNote, TargetNote { not_allowed, probe, cause }: TargetNote) -> AddressHealth {
     let action = note.health.override_action().filter(|_| not_allowed.is_none());
     AddressHealth {
         address: note.address.to_string(),
@@ -201,6 +205,7 @@ fn address_health(note: &AddressNote, TargetNote { not_allowed, cause }: TargetN
         status: note.health.status().to_string(),
         override_action: action.as_ref().map(OverrideAction::to_string),
         not_allowed,
+        probe,
         cause,
     }
 }

@@ -7,7 +7,7 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use fairway_model::{Name, Network, Rtype};
+use fairway_model::{ClusterName, Name, Network, PoolName, Rtype};
 
 use crate::{
     explain::{TargetNote, explanation, show_pins, show_plans},
@@ -144,8 +144,9 @@ async fn explain(
     let client = query.client.as_deref().map(str::parse::<Network>).transpose();
     let client = client.map_err(|error| bad_request(format!("client: {error}")))?;
     let now = state.control.explain(&name, rtype, client).await?;
-    let note = |target| TargetNote {
+    let note = |pool: &PoolName, cluster: &ClusterName, target| TargetNote {
         not_allowed: now.not_allowed(target).map(str::to_owned),
+        probe: now.target(target).and_then(|target| render::probe_state(now.desired(), pool, cluster, target)),
         cause: now.cause(target).map(|cause| render::cause(operates, cause)),
     };
     let mut explanation = explanation(&now.explained, true, &note);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use fairway_health::load::{PushError, PushedLoad, SourceLoad};
-use fairway_model::{Cause, ClusterName, Name, Network, PinnedPool, PoolName, Rtype, Target};
+use fairway_model::{Cause, ClusterName, DesiredState, Name, Network, PinnedPool, PoolName, Rtype, Target};
 use fairway_steering::balancer::Plan;
 use fairway_zones::{Explained, ServingState, TargetIndex, steer};
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -42,10 +42,19 @@ pub struct ExplainedNow {
 }
 
 impl ExplainedNow {
+    /// Returns a target by its number.
+    pub fn target(&self, number: TargetIndex) -> Option<&Target> {
+        self.serving.snapshot.targets().get(number.0 as usize)
+    }
+
+    /// Returns the desired state that is served.
+    pub fn desired(&self) -> &DesiredState {
+        &self.published.configured.merged.desired
+    }
+
     /// Returns why a target's last probe failed; `None` if it passed, none has completed, or the target is not probed.
     pub fn cause(&self, number: TargetIndex) -> Option<&Cause> {
-        let target = self.serving.snapshot.targets().get(number.0 as usize)?;
-        self.causes.get(target).filter(|_| self.not_allowed(number).is_none())
+        self.causes.get(self.target(number)?).filter(|_| self.not_allowed(number).is_none())
     }
 
     /// Returns why this server may not connect to a target; `None` if it may.

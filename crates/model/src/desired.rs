@@ -8,9 +8,9 @@ use std::{
 };
 
 use crate::{
-    ClientMap, Cluster, ClusterLoadSource, ClusterName, Diagnostic, FileLocation, HostAddresses, LatencyTable,
-    LatencyTableName, LoadBounds, LoadSource, LoadSourceName, MapName, Member, Monitor, MonitorName, Name, Pool,
-    PoolName, RecordSet, Rtype, Severity, SharedMap, Ttl, records_at,
+    Check, ClientMap, Cluster, ClusterLoadSource, ClusterName, Diagnostic, FileLocation, HostAddresses, LatencyTable,
+    LatencyTableName, LoadBounds, LoadSource, LoadSourceName, MapName, Member, Monitor, MonitorName, MonitorSource,
+    Name, Pool, PoolName, RecordSet, Rtype, Severity, SharedMap, Target, Ttl, records_at,
 };
 
 mod alias_loops;
@@ -195,6 +195,33 @@ impl DesiredState {
         let named = member.monitor.as_ref().or(pool.monitor.as_ref()).or(cluster.monitor.as_ref());
         let named = named.or_else(|| zone.and_then(|zone| zone.monitor.as_ref()));
         self.monitor(named.or(cluster.fallback_monitor.as_ref()).or(pool.fallback_monitor.as_ref()))
+    }
+
+    /// Returns the name of the monitor of one of a member's targets, and the declaration that it comes from. Zones may have monitors of
+    /// their own, so that a member has several.
+    pub fn monitor_source<'a>(
+        &'a self,
+        member: &'a Member,
+        pool: &'a Pool,
+        cluster: Option<&'a Cluster>,
+        target: &'a Target,
+    ) -> (&'a MonitorName, MonitorSource) {
+        let of_member = member.monitor.as_ref().map(|name| (name, MonitorSource::Member));
+        let of_pool = pool.monitor.as_ref().map(|name| (name, MonitorSource::Pool));
+        let of_cluster = cluster.and_then(|cluster| Some((cluster.monitor.as_ref()?, MonitorSource::Cluster)));
+        match of_member.or(of_pool).or(of_cluster) {
+            Some((name, _)) if target.monitor.check == Check::Never => return (name, MonitorSource::NoEndpoint),
+            Some(named) => return named,
+            None => {}
+        }
+        let status_port = cluster.and_then(|cluster| cluster.fallback_monitor.as_ref());
+        let (name, source) = match (status_port, &pool.fallback_monitor) {
+            (Some(name), _) => (Some(name), MonitorSource::StatusPort),
+            (None, Some(name)) => (Some(name), MonitorSource::IntentPort),
+            (None, None) => (None, MonitorSource::Default),
+        };
+        let (name, monitor) = self.monitor(name);
+        if *monitor == target.monitor { (name, source) } else { (&target.label, MonitorSource::Zone) }
     }
 
     fn monitor(&self, named: Option<&MonitorName>) -> (&MonitorName, &Arc<Monitor>) {

@@ -66,8 +66,8 @@ pub use load_bounds::{LoadBounds, LoadBoundsError};
 pub use load_source::{ClusterLoadSource, LoadEndpoint, LoadMetric, LoadQuery, LoadSource, LoadUnit, LoadUrl};
 pub use map::{ClientMap, MapEntry, MapLayer, MapSource};
 pub use monitor::{
-    Check, GrpcCheck, HttpCheck, Monitor, ProbeAddress, ProbeAddressError, Secret, StatusSet, StatusSetError, Target,
-    TlsCheck,
+    Check, GrpcCheck, HttpCheck, Monitor, MonitorSource, ProbeAddress, ProbeAddressError, Secret, StatusSet,
+    StatusSetError, Target, TlsCheck,
 };
 pub use name::{Name, NameError};
 pub use override_kind::{LISTED_MAX, OverrideKind, PinnedPool, PinnedPools, listed};

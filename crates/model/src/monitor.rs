@@ -289,6 +289,31 @@ impl fmt::Display for ProbeAddress {
     }
 }
 
+/// The declaration that a monitor comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
+pub enum MonitorSource {
+    /// The member.
+    Member,
+    /// Its pool.
+    Pool,
+    /// Its cluster.
+    Cluster,
+    /// The zone of the name.
+    Zone,
+    /// The port of an intent, since nobody names a monitor.
+    #[strum(to_string = "intent port")]
+    IntentPort,
+    /// The status port of the gateway that was found in the cluster, since nobody names a monitor.
+    #[strum(to_string = "gateway status port")]
+    StatusPort,
+    /// A Kubernetes cluster without a ready endpoint of the name.
+    #[strum(to_string = "no ready endpoint")]
+    NoEndpoint,
+    /// Nobody names a monitor.
+    Default,
+}
+
 /// An address with its monitor: what is probed and has a health status.
 ///
 /// Targets with equal address and equal monitor are one, whichever pools use them and whatever the monitor's name.
@@ -323,9 +348,61 @@ impl fmt::Display for Target {
     }
 }
 
+impl Target {
+    /// Returns the port of the probes; `None` if none is sent.
+    pub fn port(&self) -> Option<u16> {
+        let port = self.monitor.check.port()?;
+        Some(match &self.address {
+            ProbeAddress::Address(_) | ProbeAddress::OfHost(..) => port,
+            ProbeAddress::Socket(socket) => socket.port(),
+            ProbeAddress::Host(_, port) => *port,
+        })
+    }
+
+    /// Returns the probe in a few words: `http 192.0.2.1:15021/healthz/ready`, `tcp 192.0.2.1:443`, `always`.
+    pub fn probe(&self) -> String {
+        let tls = |has: bool| if has { "s" } else { "" };
+        let (protocol, rest) = match &self.monitor.check {
+            Check::Always => return "always".to_owned(),
+            Check::Never => return "never".to_owned(),
+            Check::Grpc(check) if check.service.is_empty() => {
+                (format!("grpc{}", tls(check.tls.is_some())), String::new())
+            }
+            Check::Grpc(check) => (format!("grpc{}", tls(check.tls.is_some())), format!("/{}", check.service)),
+            Check::Http(check) => (format!("http{}", tls(check.tls.is_some())), check.path.clone()),
+            Check::Tcp { .. } => ("tcp".to_owned(), String::new()),
+        };
+        let to = match (&self.address, self.port()) {
+            (ProbeAddress::Address(address) | ProbeAddress::OfHost(address, _), Some(port)) => {
+                SocketAddr::new(*address, port).to_string()
+            }
+            (address, _) => address.to_string(),
+        };
+        format!("{protocol} {to}{rest}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn probe_is_named_with_protocol_endpoint_and_path() {
+        let of = |address: ProbeAddress, check| {
+            let label = MonitorName::new("m").unwrap();
+            Target { address, monitor: Arc::new(Monitor::new(check)), label }
+        };
+        let address = |text: &str| ProbeAddress::Address(text.parse().unwrap());
+        let ready = || Check::Http(HttpCheck::get(15_021, "/healthz/ready"));
+        assert_eq!(of(address("192.0.2.1"), ready()).probe(), "http 192.0.2.1:15021/healthz/ready");
+        assert_eq!(of(address("2001:db8::1"), Check::Tcp { port: 443 }).probe(), "tcp [2001:db8::1]:443");
+        let elsewhere = of("gw.internal:81".parse().unwrap(), ready());
+        assert_eq!((elsewhere.probe().as_str(), elsewhere.port()), ("http gw.internal:81/healthz/ready", Some(81)));
+        let grpc = Check::Grpc(GrpcCheck { port: 9, service: "shop".to_owned(), tls: None });
+        assert_eq!(of(address("192.0.2.1"), grpc).probe(), "grpc 192.0.2.1:9/shop");
+        let never = of(address("192.0.2.1"), Check::Never);
+        assert_eq!((never.probe().as_str(), never.port()), ("never", None));
+    }
 
     #[test]
     fn status_set_parses_numbers_ranges_and_classes() {

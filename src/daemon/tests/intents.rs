@@ -58,6 +58,47 @@ async fn intent_of_onap_is_answered_and_readable_as_emco() {
     server.daemon.stop().await;
 }
 
+/// Returns a port of loopback that refuses connections.
+fn closed_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn state_shows_what_is_probed_for_an_intent_and_why_it_is_down() {
+    let (port, other) = (closed_port(), closed_port());
+    let config = zone_only()
+        + &format!(
+            "monitors: [ {{ name: mesh, type: tcp, port: {other}, period: 50ms, timeout: 50ms }} ]\n\
+         clusters: [ {{ name: eu1, addresses: [127.0.0.1] }}, {{ name: us1, addresses: [127.0.0.2], monitor: mesh }} ]\n"
+        );
+    let server = Server::new(&config).await;
+    server.send("POST", WIKI, "", &inbound("shop", &json!({"port": port.to_string()}))).expect(201);
+    let state = async || fairway_api::state(server.daemon.control()).await.unwrap();
+    until("both are down", async || {
+        let state = state().await;
+        state.pools.first().is_some_and(|pool| pool.members.iter().all(|member| member.eligibility == "down"))
+    })
+    .await;
+    let state = state().await;
+    let members = &state.pools[0].members;
+    let address = |number: usize| &members[number].addresses[0];
+    let probe = address(0).probe.as_ref().unwrap();
+    assert_eq!((probe.from.as_str(), probe.port), ("intent port", Some(port)));
+    assert_eq!(probe.check, format!("http 127.0.0.1:{port}/"));
+    let reason = &address(0).reason;
+    assert!(reason.ends_with(&format!(": intent port {port}: connection refused")), "{reason}");
+    let of_cluster = address(1).probe.as_ref().unwrap();
+    assert_eq!((of_cluster.monitor.as_str(), of_cluster.from.as_str()), ("mesh", "cluster"));
+    assert_eq!(of_cluster.check, format!("tcp 127.0.0.2:{other}"));
+    let read = server.get(&format!("{WIKI}/shop")).expect(200).body;
+    let conditions = read["status"]["conditions"].as_array().unwrap();
+    let ready = conditions.iter().find(|condition| condition["type"] == "Ready").unwrap();
+    let expected =
+        format!("eu1 is down (intent port {port}), us1 is down (monitor mesh of the cluster, tcp 127.0.0.2:{other})");
+    assert_eq!((&ready["reason"], ready["message"].as_str()), (&json!("NoMemberUp"), Some(expected.as_str())));
+    server.daemon.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn rejected_intent_does_not_affect_others() {
     let server = Server::new(&clusters()).await;

@@ -248,7 +248,7 @@ impl Scene {
         let choice = self.steer.choose(kind, &runtime, client, draw, &mut ());
         let first = choice.members.as_slice().first().and_then(|number| self.steer.clusters().nth((*number).into()));
         let explanation = self.steer.explain(kind, &runtime, client, draw);
-        let json = serde_json::to_string(&pool_choice(&explanation, &|_| TargetNote::default())).unwrap();
+        let json = serde_json::to_string(&pool_choice(&explanation, &|_, _, _| TargetNote::default())).unwrap();
         (json, first.map(ToString::to_string))
     }
 }

@@ -17,7 +17,7 @@ use fairway_model::{
 use fairway_providers::publish::SyncState;
 use fairway_store::objects::{Key, Kind, Object};
 
-use super::{eligibility_word, member_eligibility, percent};
+use super::{eligibility_word, member_eligibility, percent, probe_state};
 use crate::objects::response::target_not_allowed;
 
 /// Returns the status of each intent, in their order.
@@ -96,6 +96,7 @@ impl Renderer<'_> {
         let mut others: Vec<&Key> = claimants.into_iter().filter(|other| *other != key).collect();
         others.sort();
         let is_up = status.members.iter().any(|member| member.eligible);
+        let not_up = pool.filter(|_| !is_up).map(|pool| self.not_up(pool, &status.members)).unwrap_or_default();
         let hidden = name.as_ref().and_then(|name| hidden(configured, name));
         let not_answered = NotAnswered {
             waits,
@@ -106,7 +107,7 @@ impl Renderer<'_> {
         status.conditions = vec![
             accepted(intent, claim, &not_answered),
             conflict(claim, error.as_deref(), &others, hidden.as_deref()),
-            ready(intent, claim, is_served, is_up, &not_answered),
+            ready(intent, claim, is_served, (is_up, not_up), &not_answered),
         ];
         status.conditions.extend(enforced(intent));
         status
@@ -157,6 +158,27 @@ impl Renderer<'_> {
         let refused = status.conditions.values().filter(|set| set.condition.is_refused()).count();
         let of_some = (refused > 0).then(|| format!("{refused} record sets were refused: see fairway publish status"));
         Condition::new("Published", holds, reason, status.error.clone().or(of_some).unwrap_or_default())
+    }
+
+    /// Lists members that are not up, with the source of their monitor: `eu1 is down (intent port 8443)`.
+    fn not_up(&self, pool: &Pool, members: &[IntentMember]) -> String {
+        let configured = &self.current.published.configured;
+        let (desired, targets) = (&configured.merged.desired, self.current.serving.snapshot.targets());
+        let member = |(declared, member): (&Member, &IntentMember)| {
+            let addresses = desired.clusters.get(&declared.cluster).map(|cluster| &cluster.addresses[..]);
+            let mut addresses =
+                addresses.unwrap_or_default().iter().map(|address| (declared.cluster.clone(), *address));
+            let target = addresses.find_map(|address| configured.uses.targets(&pool.name, &address).next());
+            let probe = target
+                .and_then(|target| probe_state(desired, &pool.name, &declared.cluster, &targets[target.0 as usize]));
+            let probe = probe.map(|probe| format!(" ({})", probe.source())).unwrap_or_default();
+            format!("{} is {}{probe}", member.cluster, member.reason)
+        };
+        let mut texts: Vec<_> = pool.members.iter().zip(members).map(member).take(NAMED_MAX).collect();
+        if members.len() > NAMED_MAX {
+            texts.push(format!("and {} more", members.len() - NAMED_MAX));
+        }
+        texts.join(", ")
     }
 
     fn members(&self, pool: &Pool, intent: &Intent) -> Vec<IntentMember> {
@@ -243,7 +265,13 @@ fn conflict(claim: Claim, error: Option<&str>, others: &[&Key], hidden: Option<&
     }
 }
 
-fn ready(intent: &Intent, claim: Claim, is_served: bool, is_up: bool, why: &NotAnswered) -> Condition {
+fn ready(
+    intent: &Intent,
+    claim: Claim,
+    is_served: bool,
+    (is_up, not_up): (bool, String),
+    why: &NotAnswered,
+) -> Condition {
     let (holds, reason, message) = match claim {
         Claim::None if !is_external(intent) => (false, "NotExternal", None),
         Claim::None if !why.is_granted => (false, "NotGranted", why.error.clone()),
@@ -251,7 +279,7 @@ fn ready(intent: &Intent, claim: Claim, is_served: bool, is_up: bool, why: &NotA
         _ if !is_served => (false, "Pending", None),
         Claim::None if why.error.is_none() && why.holder.is_some() => (false, "NameTaken", why.holder.clone()),
         Claim::None => (false, "Rejected", why.error.clone()),
-        _ if !is_up => (false, "NoMemberUp", None),
+        _ if !is_up => (false, "NoMemberUp", Some(not_up)),
         _ => (true, "Served", None),
     };
     Condition::new("Ready", holds, reason, message.unwrap_or_default())
@@ -284,5 +312,5 @@ fn is_external(intent: &Intent) -> bool {
     }
 }
 
-/// Maximum number of other intents that one message lists.
+/// Maximum number of other intents, or of members, that one message lists.
 const NAMED_MAX: usize = 8;

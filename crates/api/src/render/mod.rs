@@ -13,7 +13,7 @@ use fairway_api_types::{
     load_wire::LoadState,
     objects_wire::{ExportedObject, ObjectsExport},
     overrides_wire::{self, OverrideState, PoolPin},
-    state_wire::ReloadReport,
+    state_wire::{ProbeState, ReloadReport},
 };
 use fairway_control::{
     configured::Configured,
@@ -22,7 +22,7 @@ use fairway_control::{
     reloads::ReloadOutcome,
 };
 use fairway_health::load::SourceLoad;
-use fairway_model::{ClusterName, Eligibility, OverrideOrigin, PinnedPool, PoolName};
+use fairway_model::{ClusterName, DesiredState, Eligibility, OverrideOrigin, PinnedPool, PoolName, Target};
 use fairway_store::objects::Object;
 use fairway_zones::ServingState;
 
@@ -147,6 +147,19 @@ pub(crate) fn member_eligibility(
     let health = |target| view.runtime.health(target).eligibility();
     let best = sites.filter_map(|site| configured.uses.targets(pool, &site).map(health).min()).min();
     Some(best.unwrap_or(Eligibility::Pending))
+}
+
+/// Renders the probe of a target of a member, and the declaration that it comes from; none if the configuration has no such member.
+pub(crate) fn probe_state(
+    desired: &DesiredState,
+    pool: &PoolName,
+    cluster: &ClusterName,
+    target: &Target,
+) -> Option<ProbeState> {
+    let pool = desired.pools.get(pool)?;
+    let member = pool.members.iter().find(|member| member.cluster == *cluster)?;
+    let (name, source) = desired.monitor_source(member, pool, desired.clusters.get(cluster), target);
+    Some(ProbeState { monitor: name.to_string(), from: source.to_string(), port: target.port(), check: target.probe() })
 }
 
 /// Returns the word for the eligibility of a member.

@@ -8,7 +8,7 @@ use std::{
 
 use fairway_api_types::state_wire::{
     self, AddressState, BalanceState, ClusterState, ConfigState, DrainState, HostState, LimitState, ListenerState,
-    MemberState, PoolState, ShareState, State, StoreState, WeightFrom, ZoneState,
+    MemberState, PoolState, ProbeState, ShareState, State, StoreState, WeightFrom, ZoneState,
 };
 use fairway_control::{
     Control, ControlError, CurrentState, Published, Readiness, Shared,
@@ -31,7 +31,7 @@ use crate::state::Operates;
 use super::{
     cause, eligibility_word,
     kubernetes::kubernetes_state,
-    load_state, member_eligibility, override_state, percent, pool_pin, reload_report,
+    load_state, member_eligibility, override_state, percent, pool_pin, probe_state, reload_report,
     services::service_states,
     shares::{arrived, shares},
     texts, word,
@@ -323,26 +323,35 @@ impl Renderer<'_> {
         let targets: Vec<TargetIndex> = self.published.configured.uses.targets(&pool.name, address).collect();
         let best = targets.iter().copied().min_by_key(|target| self.serving.runtime.health(*target).eligibility());
         let health = best.map_or(Health::PENDING, |target| self.serving.runtime.health(target));
+        let target = |target: TargetIndex| &self.serving.snapshot.targets()[target.0 as usize];
+        let probe = best.and_then(|best| probe_state(self.desired, &pool.name, &address.0, target(best)));
         let reason = match best {
             None => "no name uses the pool, so it is not probed".to_owned(),
-            Some(target) => self.reason(target, health, address),
+            Some(target) => self.reason(target, health, address, probe.as_ref()),
         };
         AddressState {
             address: address.1.to_string(),
             eligibility: word(health.eligibility()),
             reason,
             targets: targets.iter().map(|target| target.0 as usize).collect(),
+            probe,
         }
     }
 
-    fn reason(&self, target: TargetIndex, health: Health, address: &ClusterAddress) -> String {
+    fn reason(
+        &self,
+        target: TargetIndex,
+        health: Health,
+        address: &ClusterAddress,
+        probe: Option<&ProbeState>,
+    ) -> String {
         if let Some(reason) = self.published.denied.reason(target) {
             return format!("target not allowed: {reason}");
         }
         if let Some(action) = health.override_action() {
             return override_reason(action, &self.published.overrides, address);
         }
-        let reason = self.probe_reason(target, health);
+        let reason = self.probe_reason(target, health, probe);
         if !health.is_exhausted() {
             return reason;
         }
@@ -351,8 +360,8 @@ impl Renderer<'_> {
         format!("exhausted: {}; {reason}", warnings.as_deref().unwrap_or("its gateways drained or were overloaded"))
     }
 
-    /// Returns the health status of a target with its last cause of a failure.
-    fn probe_reason(&self, target: TargetIndex, health: Health) -> String {
+    /// Returns the health status of a target; after a failed probe with the source of its monitor, and the cause.
+    fn probe_reason(&self, target: TargetIndex, health: Health, probe: Option<&ProbeState>) -> String {
         let state = self.states.get(&self.serving.snapshot.targets()[target.0 as usize]);
         let status = match (health.status(), state) {
             (HealthStatus::Pending, _) => "not evaluated yet".to_owned(),
@@ -360,7 +369,10 @@ impl Renderer<'_> {
             (status, None) => status.to_string(),
         };
         match state.and_then(|state| state.last_cause.as_ref()) {
-            Some(text) => format!("{status}: {}", cause(self.operates, text)),
+            Some(text) => {
+                let cause = cause(self.operates, text);
+                format!("{status}: {}", probe.map_or_else(|| cause.clone(), |probe| probe.failure(&cause)))
+            }
             None => status,
         }
     }
