@@ -108,7 +108,7 @@ fn name_becomes_an_object_with_the_rights_of_the_manual() {
 
     server.write_config(&names(&[("shop", "192.0.2.9"), ("more", "192.0.2.2")]));
     wait_published(&cluster, "more.gslb.example=192.0.2.2 shop.gslb.example=192.0.2.9");
-    // Another client takes a field over; the next sync takes it back.
+    // Another client changes a field; the next sync restores it.
     let drift = "{\"spec\":{\"endpoints\":[]}}";
     cluster.kubectl(&["-n", "dns", "patch", "dnsendpoint", OBJECT, "--type=merge", "-p", drift]);
     server.command(&["publish", "apply"]);
@@ -157,7 +157,7 @@ fn one_of_two_servers_writes_and_the_other_takes_over_when_it_dies() {
     let mut first = Fairway::start(&config(&kubeconfig, &[("shop", "192.0.2.1")]), &[]);
     wait_published(&cluster, "shop.gslb.example=192.0.2.1");
     let holder_before = holder(&cluster).expect("a holder");
-    // The second server wants another address, so its writes can be told apart.
+    // The second server wants another address, so its writes can be recognised.
     let second = Fairway::start(&config(&kubeconfig, &[("shop", "192.0.2.2")]), &[]);
     wait_until("the second server waits", LIMIT, || status(&second)["status"] == "standby");
     let standby = status(&second)["standby"].to_string();
