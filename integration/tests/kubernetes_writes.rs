@@ -150,7 +150,7 @@ fn object_of_others_stays_as_it_is_and_is_an_error() {
 }
 
 #[test]
-fn one_of_two_servers_writes_and_the_other_takes_over_when_it_dies() {
+fn dead_holder_of_two_servers_is_replaced_and_never_do_both_write() {
     let cluster = cluster();
     grant(&cluster);
     let kubeconfig = cluster.token_kubeconfig();
