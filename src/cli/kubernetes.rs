@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
-use fairway_api_types::state_wire::{ClusterState, KubernetesState, State};
+use fairway_api_types::{
+    kubernetes_wire::KubernetesState,
+    state_wire::{ClusterState, State},
+};
 
 use super::output::{Cell, Palette, Tone, ago, table};
 

@@ -141,8 +141,7 @@ pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
     };
     let offer = folder.as_ref().and_then(|folder| offer(&server, folder, &copies));
     hook.open(&control, &settings, &mut tasks);
-    report_ready(&control);
-    report_serving(&addresses, http, &notifier);
+    report_serving(&control, &addresses, http, &notifier);
     Ok(Daemon {
         announcer: Announcer::start(&settings, &control.shared, clock),
         control,
@@ -284,7 +283,8 @@ fn report_ready(control: &Control) {
 }
 
 /// Reports that the server serves, and frees memory of the start in the background, because nothing waits for that.
-fn report_serving(addresses: &[SocketAddr], http: Option<SocketAddr>, notifier: &Notifier) {
+fn report_serving(control: &Control, addresses: &[SocketAddr], http: Option<SocketAddr>, notifier: &Notifier) {
+    report_ready(control);
     let served = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let shown = http.map_or_else(|| "off".to_owned(), |address| address.to_string());
     tracing::info!(dns = served, http = shown, version = env!("CARGO_PKG_VERSION"), "serving");

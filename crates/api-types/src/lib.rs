@@ -9,6 +9,7 @@ pub mod endpoints;
 pub mod explain_wire;
 pub mod intent_status_wire;
 pub mod intents_wire;
+pub mod kubernetes_wire;
 pub mod latency_wire;
 pub mod load_wire;
 pub mod objects_wire;

@@ -1,6 +1,6 @@
 //! The state of Kubernetes APIs.
 
-use fairway_api_types::state_wire::{KindState, KubernetesState, ObjectProblem};
+use fairway_api_types::kubernetes_wire::{KindState, KubernetesState, ObjectProblem};
 use fairway_health::load::ClusterLoad;
 use fairway_model::ContributionProblem;
 use fairway_sources::{FoundCluster, KindStatus, SourceProblem, SourceStatus, WatchState};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairway_api_types::state_wire::ServiceState;
+use fairway_api_types::kubernetes_wire::ServiceState;
 use fairway_health::load::ClusterLoad;
 use fairway_model::Name;
 use fairway_providers::plain_name;
