@@ -1,6 +1,9 @@
 //! Metrics of gateways: a text has the same result however it is divided into pieces, and the result is within bounds.
 
-use fairway_health::load::{AMOUNT_MAX, Exposition, GatewayCollector, GatewayMetrics, LINE_MAX, SERIES_MAX};
+use fairway_health::load::{
+    AMOUNT_MAX, Exposition, GatewayCollector, GatewayMetrics, GatewayWarning, LINE_MAX, SERIES_MAX,
+};
+use fairway_model::ExposedServices;
 
 use crate::{Target, mutate, rng::Rng};
 
@@ -26,7 +29,9 @@ impl Metrics {
 
 /// Reads with the real reader.
 pub fn real(text: &[u8], piece: usize) -> Result<GatewayMetrics, String> {
-    let (mut exposition, mut collector) = (Exposition::new(TEXT_MAX), GatewayCollector::new(None, 95));
+    let services: ExposedServices = [("shop/web".into(), 1)].into_iter().collect();
+    let mut collector = GatewayCollector::new(None, 95).with_services(services);
+    let mut exposition = Exposition::new(TEXT_MAX);
     for piece in text.chunks(piece) {
         exposition.feed(piece, &mut |sample| collector.add_sample(sample)).map_err(|error| error.to_string())?;
     }
@@ -49,6 +54,11 @@ const WORDS: &[&str] = &[
     "_pressure",
     "_active",
     "envoy_cluster_outlier_detection_ejections_active",
+    "envoy_cluster_membership_healthy",
+    "envoy_cluster_upstream_rq_active",
+    "{cluster_name=\"outbound|80||web.shop.svc.cluster.local\"}",
+    "{envoy_cluster_name=\"shop_web_80\"}",
+    "envoy_server_state",
     "istio_requests_total",
     "{reporter=\"source\"}",
     "envoy_http_conn_manager_prefix=\"stats\"",
@@ -100,8 +110,13 @@ fn check(shown: &GatewayMetrics) -> Result<Vec<u64>, String> {
     if let Some(sum) = sums.iter().flatten().find(|sum| !(0.0..=most).contains(*sum)) {
         return Err(format!("{sum} is read as an amount"));
     }
-    if !shown.has_signal() {
+    let is_out = shown.warnings.iter().any(GatewayWarning::exhausts);
+    if !shown.has_signal() && shown.services.is_none() && !is_out {
         return Err("nothing is read, and nothing is said of it".to_owned());
+    }
+    let counts = shown.services.iter().flatten().flat_map(|(_, of)| [of.active, of.healthy, of.total]);
+    if let Some(count) = counts.flatten().find(|count| *count as f64 > AMOUNT_MAX) {
+        return Err(format!("{count} is read as a number of endpoints or requests"));
     }
     let had = sums.iter().fold(0, |bits, sum| bits << 1 | u64::from(sum.is_some()));
     let warned = shown.warnings.iter().map(|warning| crate::kind(warning.kind()));

@@ -42,7 +42,7 @@ pub enum GatewayError {
         /// Its value.
         value: f64,
     },
-    /// No known signal of load, and no reason to take the gateway out either.
+    /// Neither a known signal of load nor statistics of services, and no reason to take the gateway out.
     #[error("the metrics have no signal of load; configure the gateway to export one, or declare `metric`")]
     NoSignal,
     /// More than [`SERIES_MAX`] series of load.
@@ -173,14 +173,15 @@ impl<'a> GatewayCollector<'a> {
         if let Some(error) = self.error {
             return Err(error);
         }
+        self.metrics.services = self.services.take().and_then(ServiceCollector::finish);
         // A gateway that drains or is overloaded may export nothing else.
-        if !self.metrics.has_signal() && !self.metrics.warnings.iter().any(GatewayWarning::exhausts) {
+        let is_exhausted = self.metrics.warnings.iter().any(GatewayWarning::exhausts);
+        if !self.metrics.has_signal() && !is_exhausted && self.metrics.services.is_none() {
             return Err(GatewayError::NoSignal);
         }
         if self.ejections >= 1.0 {
             self.metrics.warnings.push(GatewayWarning::Ejections(self.ejections as u64));
         }
-        self.metrics.services = self.services.take().and_then(ServiceCollector::finish);
         self.metrics.warnings.sort();
         self.metrics.warnings.dedup();
         Ok(self.metrics)

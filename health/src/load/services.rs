@@ -51,7 +51,8 @@ impl ServiceCollector {
         self.key.extend([namespace, "/", service]);
         if let Some((key, _)) = self.exposed.get_key_value(self.key.as_str()) {
             let count = count(self.found.entry(Arc::clone(key)).or_default());
-            *count = Some(count.unwrap_or_default().saturating_add(sample.value as u64));
+            // Both are at most 2^53, so the sum does not overflow.
+            *count = Some((count.unwrap_or_default() + sample.value as u64).min(AMOUNT_MAX as u64));
         }
     }
 

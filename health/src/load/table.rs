@@ -356,7 +356,7 @@ impl ClusterRow {
         };
         let load = match (source.unit, self.settings.capacity) {
             (LoadUnit::Capacity, Some(capacity)) => Load::of(amount, capacity),
-            (LoadUnit::Capacity, None) => return Err("its capacity is not declared".to_owned()),
+            (LoadUnit::Capacity, None) => return Err(NO_CAPACITY.to_owned()),
             (LoadUnit::Permille, _) => permille(amount),
         };
         Ok(Some((signal, load)))
@@ -482,6 +482,8 @@ impl GatewayState {
         self.last.as_ref().is_some_and(|(_, at)| now.saturating_duration_since(*at) <= validity)
     }
 }
+
+const NO_CAPACITY: &str = "its capacity is not declared; set capacity, or capacityPerPod of kubernetes";
 
 /// Returns true if statistics of services are too old.
 fn is_over(services: &ServiceReport, source: &LoadSource, now: Instant) -> bool {
