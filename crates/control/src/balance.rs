@@ -90,7 +90,8 @@ impl Balance {
         }
         let groups = if may_run { groups(desired, snapshot, &pools) } else { Vec::new() };
         let mut clusters = groups.iter().flat_map(|group| &group.clusters);
-        let is_read = |of: &Declared| desired.cluster_load_sources.contains_key(&of.name);
+        // Pods that were found need not be reachable, and without any report the declared split holds.
+        let is_read = |of: &Declared| desired.cluster_load_sources.get(&of.name).is_some_and(|load| !load.is_found);
         if groups.is_empty() || !(self.is_reported || clusters.any(is_read)) {
             self.running = None;
             return;
