@@ -10,7 +10,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::real::{Fairway, Process, free_port, parts, program, root, used, wait_until};
+use crate::real::{Fairway, Process, free_port, http_json, parts, program, root, used, wait_until};
 
 /// Longest wait for an event of a cluster; seconds are usual, the rest is for a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(120);
@@ -105,6 +105,20 @@ current-context: fairway
     /// Starts its kube-apiserver again, with the same port, certificate and etcd; waits until that is ready.
     pub fn start_api(&mut self) {
         self.run_kube_up();
+    }
+
+    /// Drops all versions of its objects but the current ones, so that watches which are resumed from an earlier one begin anew (410).
+    pub fn compact(&self) {
+        let etcd = SocketAddr::from(([127, 0, 0, 1], self.etcd_port));
+        let call = |path: &str, body: &str| {
+            let (status, text) = http_json(etcd, "POST", path, body).expect("etcd answers");
+            assert_eq!(status, 200, "{path}: {text}");
+            text
+        };
+        let found = call("/v3/kv/range", r#"{"key":"AA=="}"#);
+        let revision =
+            found.split(r#""revision":""#).nth(1).and_then(|rest| rest.split('"').next()).expect("a revision");
+        call("/v3/kv/compaction", &format!(r#"{{"revision":"{revision}","physical":true}}"#));
     }
 
     /// Stops its kube-apiserver without closing connections: requests get no answer until [`Self::resume_api`].

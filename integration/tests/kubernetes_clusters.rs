@@ -5,6 +5,7 @@ use std::{
     collections::BTreeMap,
     fs,
     net::{IpAddr, TcpListener},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -186,6 +187,50 @@ fn cluster_that_cannot_be_read_keeps_its_names() {
     eu.scale(NAMESPACE, "web", 0);
     wait_answered(&server, &GATEWAYS[1..]);
     wait_until("the outage is over", LIMIT, || server.metric("fairway_kubernetes_failing_seconds", "eu1") == 0.0);
+}
+
+/// Number of restarts of the API server, each of which ends the watches of all kinds.
+const RESTARTS: u32 = 100;
+/// Time for which the API server is silent.
+const SILENCE: Duration = Duration::from_secs(120);
+
+#[test]
+#[ignore = "takes ten minutes; see bench/README.md"]
+fn outages_of_an_api_server_change_no_answer() {
+    let (_listeners, port) = gateways();
+    let mut eu = cluster("eu1", GATEWAYS[0], 1, "");
+    let us = cluster("us1", GATEWAYS[1], 1, "");
+    let server = Fairway::start(&config(&[("eu1", &kubeconfig(&eu)), ("us1", &kubeconfig(&us))], port, ""), &[]);
+    wait_answered(&server, &GATEWAYS);
+    let (before, mut count) = (shares(&server, 100), 0);
+    let transitions = server.metric("fairway_health_transitions_total", "");
+    let mut is_as_before = |when: &str| {
+        count += 100;
+        assert_eq!(shares(&server, 100), before, "{when}");
+        assert_eq!(server.metric("fairway_health_transitions_total", ""), transitions, "{when}");
+    };
+    eu.pause_api();
+    let begun = Instant::now();
+    while begun.elapsed() < SILENCE {
+        is_as_before("silent");
+        thread::park_timeout(Duration::from_millis(100));
+    }
+    eu.resume_api();
+    is_as_before("after the silence");
+    for restart in 0..RESTARTS {
+        // An object of a kind that is watched, so that the version of each watch is one that etcd has no more.
+        eu.apply(&virtual_service("more", NAMESPACE, &format!("more{restart}.gslb.example"), ""));
+        eu.compact();
+        eu.stop_api();
+        is_as_before("stopped");
+        eu.start_api();
+        is_as_before("started");
+        let name = format!("other{restart}.gslb.example");
+        eu.apply(&virtual_service("other", NAMESPACE, &name, ""));
+        wait_until("it is read again", LIMIT, || !answer(&server, &name, 1).is_empty());
+        is_as_before("read again");
+    }
+    println!("{count} answers were right over {SILENCE:?} of silence and {RESTARTS} restarts");
 }
 
 #[test]
