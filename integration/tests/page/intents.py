@@ -300,6 +300,11 @@ def delete(view):
     row(view).wait_for(state="detached")
     page.evaluate("() => fetch('/healthz').then((answer) => answer.text())")
     equal(view.text("#editor-conflict"), "", "what somebody else did")
+    # The list may know of it before the request that caused it has its answer.
+    for _ in range(1000):
+        if held:
+            break
+        page.wait_for_timeout(10)
     held[0][0].fulfill(response=held[0][1])
     page.wait_for_selector("#editor", state="hidden")
     page.unroute_all()
