@@ -62,7 +62,7 @@ pub enum GatewayWarning {
     Draining,
     /// This many upstream hosts are ejected as outliers. Only reported.
     Ejections(u64),
-    /// The status port does not answer 200, as while it starts or drains. The gateway counts as exhausted.
+    /// The status port answers another status than 200, as while it starts or drains. The gateway counts as exhausted.
     NotReady,
     /// An overload monitor is over its threshold, or an overload action is active. The gateway counts as exhausted.
     Overloaded(String),

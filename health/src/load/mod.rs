@@ -23,7 +23,7 @@ mod table;
 pub use error::ReadError;
 pub use exposition::{Exposition, ExpositionError, LINE_MAX, Labels, Sample};
 pub use gateway::{AMOUNT_MAX, GatewayCollector, GatewayError, GatewayMetrics, GatewayWarning, SERIES_MAX};
-pub use read::{Gateways, READY_PATH, check_load_source};
+pub use read::{Gateways, check_load_source};
 pub use reader::{LoadReader, LoadTotals};
 pub use services::Services;
 pub use state::{ClusterLoad, LoadStatus, SourceLoad};

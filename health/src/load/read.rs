@@ -162,8 +162,9 @@ impl PreparedRead {
                 results[index] = result;
             }
         }
-        let is_unreachable =
-            |result: &Result<_, ReadError>| matches!(result, Err(ReadError::Connect(_) | ReadError::Late(_)));
+        let is_unreachable = |result: &Result<_, ReadError>| {
+            matches!(result, Err(ReadError::Connect(_) | ReadError::Late(_) | ReadError::NotAllowed(_)))
+        };
         if can_instead && !is_instead && results.iter().all(is_unreachable) {
             self.instead.store(OTHER_WAY, Relaxed);
         }
@@ -191,10 +192,9 @@ impl PreparedRead {
                 let status = self.status.as_ref().filter(|_| !is_instead);
                 let mut nothing = |_: &[u8]| Ok(());
                 let is_ready = async {
-                    match status {
-                        Some(status) => self.request(status, address, &mut nothing).await.is_ok(),
-                        None => true,
-                    }
+                    let Some(status) = status else { return true };
+                    // A firewall may let this server read statistics only, so a port that cannot be reached says nothing.
+                    !matches!(self.request(status, address, &mut nothing).await, Err(ReadError::Status(_)))
                 };
                 let get = filtered.map_or_else(|| self.get(), Ok)?;
                 let (read, is_ready) = tokio::join!(self.request(get, address, &mut parse), is_ready);
@@ -262,7 +262,7 @@ fn take_one(left: &AtomicU32) -> bool {
 }
 
 /// Path at which Istio's gateways answer whether they are ready.
-pub const READY_PATH: &str = "/healthz/ready";
+const READY_PATH: &str = "/healthz/ready";
 /// Statistics of a gateway that are read if all of them are too many: Envoy's query parameter `filter`, a regular expression of names.
 const WITHOUT_SERVICES: &str = "downstream_rq_active$|^server\\.|^overload\\.|istio_requests_total";
 

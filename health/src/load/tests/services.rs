@@ -150,6 +150,22 @@ async fn gateway_that_is_not_ready_is_exhausted() {
 }
 
 #[tokio::test]
+async fn status_port_that_closes_the_connection_says_nothing() {
+    let (address, _) = serve(|mut stream| async move {
+        if request(&mut stream).await.starts_with("GET /stats/prometheus ") {
+            let _ = stream.write_all(response("envoy_server_total_connections 1\n").as_bytes()).await;
+        }
+    })
+    .await;
+    let reader = LoadReader::start(Arc::default());
+    let mut updates = reader.updates();
+    let gateways = Gateways { all: sockets(&[address]), instead: vec![], status_port: Some(15_021) };
+    reader.set(vec![settings(gateways, PERIOD)]);
+    let update = timeout(Duration::from_secs(20), updates.recv()).await.unwrap().unwrap();
+    assert_eq!((update.is_exhausted, reader.states().0[0].warnings.len()), (Some(false), 0));
+}
+
+#[tokio::test]
 async fn statistics_over_the_limit_are_read_without_services() {
     let long: Arc<String> = Arc::new({
         let line = "envoy_cluster_membership_healthy{cluster_name=\"outbound|80||web.shop.svc.cluster.local\"} 1\n";

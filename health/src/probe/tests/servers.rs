@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{Cause, Check, HttpCheck, Monitor, MonitorName, ProbeAddress, StatusSet, Target};
+use fairway_model::{Cause, Check, HttpCheck, Monitor, MonitorName, ProbeAddress, Target};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpSocket, TcpStream},
@@ -98,17 +98,7 @@ pub(crate) async fn request(stream: &mut TcpStream) -> String {
 
 /// Returns the check `GET /healthz/ready`.
 pub(super) fn http(at: SocketAddr) -> HttpCheck {
-    HttpCheck {
-        port: at.port(),
-        path: "/healthz/ready".to_owned(),
-        method: "GET".to_owned(),
-        host: None,
-        headers: vec![],
-        status: StatusSet::default(),
-        body: None,
-        response_header: None,
-        tls: None,
-    }
+    HttpCheck::get(at.port(), "/healthz/ready")
 }
 
 /// Probes a loopback address with a timeout of 20 s.
