@@ -8,7 +8,7 @@ use std::{
 };
 
 use divan::Bencher;
-use fairway_model::{ClusterCost, ClusterName, Demand, Load, LoadReport, LoadSignal, Permille, SourceProof};
+use fairway_model::{Backend, ClusterCost, Demand, Load, LoadReport, LoadSignal, Permille, SourceProof};
 use fairway_steering::{
     balancer::{Balancer, Counted, Declared, Group},
     evidence::{Query, Source},
@@ -22,8 +22,8 @@ const CLUSTERS: usize = 200;
 const CLASSES: usize = 64;
 const PERIOD: Duration = Duration::from_secs(5);
 
-fn name(number: usize) -> ClusterName {
-    ClusterName::new(&format!("c{number:03}")).expect("a valid name")
+fn name(number: usize) -> Backend {
+    format!("c{number:03}").parse().expect("a valid name")
 }
 
 fn group() -> Group {
@@ -32,6 +32,7 @@ fn group() -> Group {
         capacity: 1_000,
         target: Permille::new(800).expect("at most 1000"),
         limit: Permille::WHOLE,
+        is_weighed: false,
     };
     let cost = |rank: usize| Some(ClusterCost { cost: rank as u32 * 1_000, weight: 1_000 / CLUSTERS as u32 });
     let costs = |class: usize| (0..CLUSTERS).map(move |number| cost((number + 31 * class) % CLUSTERS));
@@ -60,7 +61,7 @@ fn balancer(start: Instant) -> (Balancer, Instant) {
         for number in 0..CLUSTERS {
             let load = Load(400 + (number % 97) as u32 * 4);
             let report =
-                LoadReport { cluster: name(number), load, signal: LoadSignal::InFlight, sequence: round, at: now };
+                LoadReport { backend: name(number), load, signal: LoadSignal::InFlight, sequence: round, at: now };
             balancer.add_report(&report, now);
         }
         balancer.step(now);

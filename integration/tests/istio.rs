@@ -9,13 +9,15 @@ use std::{
     path::Path,
     process::{Command, Stdio},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use fairway_integration::{
-    load::{Load, wait_answer},
-    real::{Fairway, free_port, http_get, parts, program, root, used, wait_until},
+    load::{Load, Reply, wait_answer},
+    query::{ECS, Opt, Query},
+    real::{Fairway, ask, free_port, http_get, http_json, parts, program, root, used, wait_until},
 };
+use fairway_model::Rtype;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -228,14 +230,84 @@ fn state(server: &Fairway, pointer: &str) -> Value {
     state.pointer(pointer).cloned().unwrap_or_default()
 }
 
-/// The gateway's pods are found, and read one by one; a name leaves the answers when the gateway has no healthy endpoint for it.
-fn services_and_load_of_its_pods(mesh: &Mesh) {
-    let (web, pay) = (back_end(false), back_end(true));
+/// Creates the services and the gateway's Service, with its address.
+fn create_objects(mesh: &Mesh) {
     mesh.kubectl(&["create", "namespace", "shop"]);
-    mesh.apply(&objects(web, pay));
+    mesh.apply(&objects(back_end(false), back_end(true)));
     let address = format!("{{\"status\":{{\"loadBalancer\":{{\"ingress\":[{{\"ip\":\"{POD}\"}}]}}}}}}");
     let service = ["-n", "istio-system", "patch", "service", "istio-ingressgateway"];
     mesh.kubectl(&[&service[..], &["--subresource=status", "--type=merge", "-p", &address]].concat());
+}
+
+/// Number of client networks whose answers are counted.
+const CLIENTS: u8 = 240;
+
+/// Returns the part of the client networks that a name answers with the gateway, in per cent.
+fn share(server: &Fairway, name: &str) -> f64 {
+    let is_gateway = |client: &u8| {
+        let edns = Some(Opt { options: vec![(ECS, vec![0, 1, 24, 0, 198, 18, *client])], ..Opt::default() });
+        let name = format!("{name}.gslb.example").parse().expect("a name");
+        let packet = Query { id: u16::from(*client), edns, ..Query::new(name, Rtype::A) }.encode();
+        let reply = ask(server.dns, &packet).and_then(|octets| Reply::read(&octets));
+        reply.expect("an answer").is(&[POD])
+    };
+    (0..CLIENTS).filter(is_gateway).count() as f64 / f64::from(CLIENTS) * 100.0
+}
+
+/// Requests in flight of one service move the answers of its name to the other cluster, and those of other names stay.
+fn load_of_a_service_moves_its_answers_only(mesh: &Mesh) {
+    let config = format!(
+        "zones: [ {{ name: gslb.example, ns: [ns1.example.net] }} ]
+evidence: {{ challenge: false }}
+load: [ {{ name: pods, type: prometheus, period: 1s, timeout: 500ms }} ]
+clusters:
+  - {{ name: eu1, load: pods, kubernetes: {{ kubeconfig: \"{kubeconfig}\", capacityPerPod: 2000 }} }}
+  - {{ name: us1, addresses: [{US}], capacity: 2000 }}
+monitors: [ {{ name: off, type: always }} ]
+pools:
+  - {{ name: web, capacityPerPod: 100, {rest} }}
+  - {{ name: pay, capacityPerPod: 100, {rest} }}
+  - {{ name: plain, {rest} }}
+names: [ {{ name: web.gslb.example, pool: web }}, {{ name: pay.gslb.example, pool: pay }}, {{ name: plain.gslb.example, pool: plain }} ]
+",
+        kubeconfig = mesh.text("kube/kubeconfig"),
+        rest = "policy: [load, weighted], ttl: 3s, monitor: off, members: [ { cluster: eu1 }, { cluster: us1 } ]",
+    );
+    let server = Fairway::start(&config, &[]);
+    wait_until("the gateway routes", LIMIT, || status("web.gslb.example", "/fine") == Some(200));
+    // The other cluster reports, too: without a report its load would be unknown.
+    let reported = |name: &str| {
+        let pushed = http_json(server.http, "PUT", "/v1/load/us1", r#"{"used": 100, "validFor": "10s"}"#);
+        assert!(pushed.is_some_and(|(status, _)| status < 300));
+        share(&server, name)
+    };
+    reported("web");
+    let number = |name: &str| {
+        let pools = state(&server, "/pools");
+        pools.as_array().expect("a list").iter().position(|pool| pool["name"] == name).expect("it is there")
+    };
+    let of = |name: &str, of: &str| state(&server, &format!("/pools/{}/members/0/serviceLoad/{of}", number(name)));
+    // Envoy has no gauge of a service before its first request, so the load of `pay` is that of its cluster.
+    wait_until("the load of the service is known", LIMIT, || of("web", "load") == 0.0);
+    wait_until("they have shares", LIMIT, || of("web", "share").is_number() && of("pay", "share").is_number());
+    assert_eq!(of("web", "capacity"), 100);
+    let names = ["web", "pay", "plain"];
+    let before = names.map(|name| share(&server, name));
+    let held: Vec<TcpStream> = (0..200).map(|_| send("web.gslb.example", "/held")).collect();
+    let begun = Instant::now();
+    for points in [1.0, 10.0] {
+        wait_until("the answers of the loaded service move", LIMIT, || reported("web") < before[0] - points);
+        println!("over {points} points less after {:?}, with a report period of 1 s", begun.elapsed());
+    }
+    wait_until("its load is shown", LIMIT, || of("web", "load") == 200.0);
+    let after = names.map(|name| share(&server, name));
+    println!("shares before {before:?}, after {after:?}");
+    assert!((1..3).all(|name| (before[name] - after[name]).abs() <= 2.0), "{before:?} {after:?}");
+    drop(held);
+}
+
+/// The gateway's pods are found, and read one by one; a name leaves the answers when the gateway has no healthy endpoint for it.
+fn services_and_load_of_its_pods(mesh: &Mesh) {
     let config = format!(
         "zones: [ {{ name: gslb.example, ns: [ns1.example.net] }} ]
 load: [ {{ name: pods, type: prometheus, period: 500ms, timeout: 500ms }} ]
@@ -308,6 +380,8 @@ fn answers_follow_a_real_istio_gateway() {
     }
     // Both use the same ports, and a mesh takes a while to start.
     let mesh = Mesh::start();
+    create_objects(&mesh);
+    load_of_a_service_moves_its_answers_only(&mesh);
     services_and_load_of_its_pods(&mesh);
     // Both gateways have the same listener, so the second one would get a part of the requests above.
     mesh.gateway("us", 1_000);

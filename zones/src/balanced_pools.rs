@@ -1,4 +1,4 @@
-//! The balanced pools, and what follows from them for each cluster. A new snapshot costs as much as changed in it, however many pools there
+//! The balanced pools, and what follows from them for each cluster, or service there. A new snapshot costs as much as changed in it, however many pools there
 //! are: intents are balanced by default, so there may be 100,000.
 
 use std::{
@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{ClusterName, Eligibility, Ttl};
+use fairway_model::{Backend, Eligibility, Ttl};
 
 use crate::{PoolInfo, RuntimeState, Snapshot, TargetIndex, chunks::Chunks, steer::SteerPool};
 
@@ -17,7 +17,7 @@ pub struct BalancedPools {
     infos: Chunks<PoolInfo>,
     /// Numbers of the balanced pools in the snapshot, by their key.
     numbers: HashMap<u64, usize>,
-    clusters: BTreeMap<ClusterName, ClusterUses>,
+    clusters: BTreeMap<Backend, ClusterUses>,
 }
 
 /// Targets and TTLs of a cluster in the balanced pools, with the number of their uses.
@@ -65,14 +65,13 @@ impl BalancedPools {
     }
 
     /// Returns the largest TTL of the pools that have a cluster.
-    pub fn ttl(&self, cluster: &ClusterName) -> Option<Duration> {
+    pub fn ttl(&self, cluster: &Backend) -> Option<Duration> {
         let (ttl, _) = self.clusters.get(cluster)?.ttls.last_key_value()?;
         Some(Duration::from_secs(ttl.secs().into()))
     }
 
-    /// Returns true if a target of a cluster is up or unknown and not exhausted, and its member is open. Returns `None` if that is not known: no target is, and
-    /// some were never evaluated.
-    pub fn is_up(&self, cluster: &ClusterName, runtime: &RuntimeState) -> Option<bool> {
+    /// Returns true if a target is up or unknown, and its member open; `None` if no target is, and some were never evaluated.
+    pub fn is_up(&self, cluster: &Backend, runtime: &RuntimeState) -> Option<bool> {
         let mut is_known = true;
         let is_closed = |(pool, member): (usize, u8)| self.pools[pool].is_closed(member, runtime);
         let targets = self.clusters.get(cluster).into_iter().flat_map(|uses| uses.targets.keys());
@@ -91,11 +90,11 @@ impl BalancedPools {
             return;
         }
         self.numbers.insert(pool.key(), number);
-        for cluster in pool.clusters() {
-            *self.clusters.entry(cluster.clone()).or_default().ttls.entry(ttl).or_default() += 1;
+        for cluster in pool.clusters().map(|cluster| pool.backend(cluster)) {
+            *self.clusters.entry(cluster).or_default().ttls.entry(ttl).or_default() += 1;
         }
         for (cluster, target) in targets(number, pool) {
-            *self.clusters.entry(cluster.clone()).or_default().targets.entry(target).or_default() += 1;
+            *self.clusters.entry(cluster).or_default().targets.entry(target).or_default() += 1;
         }
     }
 
@@ -105,21 +104,22 @@ impl BalancedPools {
         }
         self.numbers.remove(&pool.key());
         for (cluster, target) in targets(number, pool) {
-            self.clusters.get_mut(cluster).into_iter().for_each(|uses| remove_use(&mut uses.targets, target));
+            self.clusters.get_mut(&cluster).into_iter().for_each(|uses| remove_use(&mut uses.targets, target));
         }
-        for cluster in pool.clusters() {
-            self.clusters.get_mut(cluster).into_iter().for_each(|uses| remove_use(&mut uses.ttls, ttl));
-            if self.clusters.get(cluster).is_some_and(|uses| uses.ttls.is_empty()) {
-                self.clusters.remove(cluster);
+        for cluster in pool.clusters().map(|cluster| pool.backend(cluster)) {
+            let Entry::Occupied(mut uses) = self.clusters.entry(cluster) else { continue };
+            remove_use(&mut uses.get_mut().ttls, ttl);
+            if uses.get().ttls.is_empty() {
+                uses.remove();
             }
         }
     }
 }
 
-fn targets(number: usize, pool: &SteerPool) -> impl Iterator<Item = (&ClusterName, ClusterTarget)> {
+fn targets(number: usize, pool: &SteerPool) -> impl Iterator<Item = (Backend, ClusterTarget)> {
     pool.member_targets().map(move |(member, cluster, target)| {
         let scheduled = pool.uses_schedules().then_some((number, member));
-        (cluster, ClusterTarget { target, scheduled })
+        (pool.backend(cluster), ClusterTarget { target, scheduled })
     })
 }
 

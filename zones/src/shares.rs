@@ -5,12 +5,12 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::{ClusterName, Demand, Shares, SlotTable, mix, stable_hash};
+use fairway_model::{Backend, Demand, Shares, SlotTable, mix, stable_hash};
 
 use crate::steer::LoadClasses;
 
-/// Numbers of the clusters in pools that balance by load.
-pub(crate) type ClusterNumbers = HashMap<ClusterName, u16>;
+/// Numbers of the backends of pools that balance by load.
+pub(crate) type BackendNumbers = HashMap<Backend, u16>;
 
 /// Number of a cluster that is not balanced.
 pub(crate) const UNBALANCED: u16 = u16::MAX;
@@ -33,8 +33,8 @@ pub(crate) struct CompiledShares {
 impl CompiledShares {
     /// Compiles the tables. A class takes that of the most similar one: after a change of the configuration, none may have the
     /// same one.
-    pub(crate) fn new(numbers: &ClusterNumbers, classes: &Arc<LoadClasses>, shares: Arc<Shares>) -> Self {
-        let mut by_cluster: HashMap<&ClusterName, Vec<usize>> = HashMap::new();
+    pub(crate) fn new(numbers: &BackendNumbers, classes: &Arc<LoadClasses>, shares: Arc<Shares>) -> Self {
+        let mut by_cluster: HashMap<&Backend, Vec<usize>> = HashMap::new();
         for (number, table) in shares.tables.iter().enumerate() {
             table.costs.iter().for_each(|(cluster, _)| by_cluster.entry(cluster).or_default().push(number));
         }
@@ -65,7 +65,7 @@ impl CompiledShares {
 
 /// Returns the part of a table in the id of the runtime state.
 fn table_id(table: &SlotTable) -> u64 {
-    let costs = table.costs.iter().map(|(cluster, of)| stable_hash(&(cluster.as_str(), of.cost, of.weight)));
+    let costs = table.costs.iter().map(|(cluster, of)| stable_hash(&(cluster, of.cost, of.weight)));
     let names: Vec<u64> = table.costs.iter().map(|(cluster, _)| stable_hash(cluster)).collect();
     let slots = table.slots.iter().map(|slot| names.get(usize::from(*slot)).copied().unwrap_or_default());
     costs.chain(slots).fold(0, |id, part| mix(id ^ part))

@@ -49,6 +49,18 @@ pub struct ServiceState {
     pub age_ms: Option<u64>,
 }
 
+/// Load of the services of a member together, in a pool with `capacityPerPod`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ServiceLoadState {
+    /// Requests in flight that the ready endpoints carry.
+    pub capacity: u64,
+    /// Requests in flight from the gateways, in percent of the capacity; null if it is not known.
+    pub load: Option<f64>,
+    /// Part of the pool's demand that load control sends to the cluster, in percent; null if it decides nothing.
+    pub share: Option<f64>,
+}
+
 /// A kind of objects in a Kubernetes cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]

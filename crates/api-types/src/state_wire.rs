@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    kubernetes_wire::{KubernetesState, ServiceState},
+    kubernetes_wire::{KubernetesState, ServiceLoadState, ServiceState},
     load_wire::LoadState,
     overrides_wire::{OverrideState, PoolPin},
 };
@@ -300,6 +300,9 @@ pub struct MemberState {
     /// Services of its names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceState>,
+    /// Load of these services together, in a pool with `capacityPerPod`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_load: Option<ServiceLoadState>,
 }
 
 /// The contribution of a webhook client that has a member's weight.

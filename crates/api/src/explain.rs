@@ -5,7 +5,7 @@ use fairway_api_types::explain_wire::{
 };
 use fairway_api_types::state_wire::ProbeState;
 use fairway_control::{LoadObstacle as Obstacle, LoadPlan as Plan};
-use fairway_model::{ClusterName, OverrideAction, PinnedPool, PoolName};
+use fairway_model::{Backend, ClusterName, OverrideAction, PinnedPool, PoolName};
 use fairway_zones::{
     Explained, ExplainedRecord, ExplainedStep, NodeKind, TargetIndex,
     steer::{self, AddressNote, Answer, Assignment, Basis, HashInput, MemberNote, Reason},
@@ -63,7 +63,7 @@ pub fn show_pins<'a>(explanation: &mut Explanation, pinned: impl Fn(&PoolName) -
 pub(crate) fn show_plans<'a>(
     explanation: &mut Explanation,
     explained: &Explained,
-    plan: impl Fn(&steer::Explanation) -> Option<(&'a [ClusterName], &'a Plan)>,
+    plan: impl Fn(&steer::Explanation) -> Option<(&'a [Backend], &'a Plan)>,
 ) {
     let choices = explanation.steps.iter_mut().zip(&explained.steps);
     for (choice, pool) in choices.filter_map(|(step, of)| step.pool.as_mut().zip(of.pool.as_ref())) {
@@ -71,7 +71,7 @@ pub(crate) fn show_plans<'a>(
         choice.moving = Some(plan.moving.round() as u64);
         choice.obstacle = plan.obstacle.map(|obstacle| obstacle_word(obstacle).to_owned());
         for member in &mut choice.members {
-            let place = clusters.iter().position(|cluster| cluster.as_str() == member.cluster);
+            let place = clusters.iter().position(|backend| backend.cluster.as_str() == member.cluster);
             let at = |demands: &[f64]| place.map(|place| demands[place].round() as u64);
             (member.demand, member.best_demand) = (at(&plan.present), at(&plan.best));
         }

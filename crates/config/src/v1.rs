@@ -389,6 +389,9 @@ pub(super) struct Pool {
     /// Factor of all weights: `pods` multiplies each by the number of ready endpoints that the names have in the cluster, where
     /// Kubernetes is read. Default: none.
     pub(super) weight_by: Option<Word<WeightBy>>,
+    /// Requests in flight that one ready endpoint carries. If the policy has `load`, the pool is then balanced by the load of its
+    /// services where Kubernetes is read, and not by that of its clusters. Default: by clusters.
+    pub(super) capacity_per_pod: Option<Int<u64, 1, 9_007_199_254_740_991>>,
     /// Members that `/v1/pools` and webhook owners add to this pool: used (`allow`) or not (`refuse`). Default: `allow`, or
     /// `refuse` with access rules.
     pub(super) contributions: Option<Word<Contributions>>,

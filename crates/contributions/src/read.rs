@@ -355,6 +355,9 @@ fn spec(endpoint: &Endpoint, problems: &mut Vec<String>) -> ContributedSpec {
         let value = property.value.trim();
         let read = match word {
             "answers" => set(&mut spec.answers, value.parse().ok().filter(|count| (1..=8).contains(count))),
+            "capacity-per-pod" => {
+                set(&mut spec.capacity_per_pod, value.parse().ok().filter(|count| (1..=CAPACITY_MAX).contains(count)))
+            }
             "cluster" => set(&mut spec.cluster, ClusterName::new(value).ok()),
             "health-path" => set(&mut health.path, path(value)),
             "health-port" => set(&mut health.port, value.parse().ok().filter(|port| *port > 0)),
@@ -455,6 +458,7 @@ const SCHEMES: &[&str] = &["http", "https", "none", "tcp"];
 /// Names of our properties, and their values.
 const KNOWN: &[(&str, &str)] = &[
     ("answers", "a number from 1 to 8"),
+    ("capacity-per-pod", "a number of requests in flight from 1"),
     ("cluster", "the name of a declared cluster"),
     ("health-path", "a path that begins with /"),
     ("health-port", "a port from 1 to 65535"),
@@ -475,6 +479,8 @@ const RECORDS_TTL: Ttl = match Ttl::from_secs(300) {
 };
 /// Maximum octets of TXT data in a message of 65,535, which also has a header, the question and the owner name.
 const TXT_MAX: usize = 65_000;
+/// Largest capacity of an endpoint: above it, floating-point numbers are not exact.
+const CAPACITY_MAX: u64 = 1 << 53;
 /// Maximum number of problems that are reported of one endpoint.
 const PROBLEMS_MAX: usize = 5;
 

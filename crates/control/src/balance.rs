@@ -14,16 +14,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway_model::{ClusterName, DesiredState, LoadReport, PoolName, Shares, Timestamp};
+use fairway_health::load::LoadUpdate;
+use fairway_model::{Backend, ClusterName, DesiredState, LoadReport, Shares, Timestamp};
 use fairway_steering::{
     balancer::{Balancer, Counted, Declared, Drain, Group, Outcome, Plan, RiskLevel, Saved},
     evidence::{Query, Source},
 };
 use fairway_store::{LeaderStatus, Leadership, Role, SavedBalance, encode_decision, encode_evidence};
-use fairway_zones::{BalancedPools, DemandSample, Draw, RuntimeState, Snapshot};
+use fairway_zones::{BalancedPools, DemandSample, Draw, RuntimeState, Slot, Snapshot};
 
 use self::clusters::{Clusters, groups};
-use super::answers::Answered;
+use super::{answers::Answered, served::CurrentState};
 
 /// Balances the clusters of load-balanced pools, if there are any.
 #[derive(Default)]
@@ -91,7 +92,8 @@ impl Balance {
         let groups = if may_run { groups(desired, snapshot, &pools) } else { Vec::new() };
         let mut clusters = groups.iter().flat_map(|group| &group.clusters);
         // Pods that were found need not be reachable, and without any report the declared split holds.
-        let is_read = |of: &Declared| desired.cluster_load_sources.get(&of.name).is_some_and(|load| !load.is_found);
+        let is_read =
+            |of: &Declared| desired.cluster_load_sources.get(&of.name.cluster).is_some_and(|load| !load.is_found);
         if groups.is_empty() || !(self.is_reported || clusters.any(is_read)) {
             self.running = None;
             return;
@@ -119,6 +121,11 @@ impl Balance {
         !std::mem::replace(&mut self.is_reported, true) && self.running.is_none()
     }
 
+    /// Returns what an update reports of clusters and services.
+    pub(crate) fn reports(update: &LoadUpdate, state: &CurrentState) -> Vec<LoadReport> {
+        clusters::reports(update, &state.snapshot, &state.published.configured.merged.desired)
+    }
+
     /// Adds a report of load.
     pub(crate) fn add_report(&mut self, report: &LoadReport, now: Instant) {
         let Some(running) = &mut self.running else { return };
@@ -130,9 +137,8 @@ impl Balance {
             self.rejected += 1;
             if self.warned.is_none_or(|warned| now.saturating_duration_since(warned) >= WARNING_PERIOD) {
                 self.warned = Some(now);
-                let (cluster, load) = (&report.cluster, report.load);
                 tracing::warn!(
-                    %cluster, %load,
+                    cluster = %report.backend, load = %report.load,
                     "load report rejected: far below the load sent to the cluster; further ones are counted in \
                      fairway_load_reports_rejected_total"
                 );
@@ -147,6 +153,7 @@ impl Balance {
             return;
         };
         let Some(cluster) = pool.clusters().nth(usize::from(answer.member)) else { return };
+        let cluster = &pool.backend(cluster);
         let client = pool.client_net(answer.client.address());
         let Some(class) = snapshot.load_classes().class(pool, client.class()) else { return };
         let demand = pool.demand(client, Draw(0));
@@ -158,15 +165,17 @@ impl Balance {
     /// its answers.
     pub(crate) fn replace_by_demand(&self, answered: &mut Answered, snapshot: &Snapshot) {
         let Some(running) = &self.running else { return };
-        let loads: BTreeMap<&ClusterName, f64> = running.balancer.expected_loads().collect();
-        let is_balanced =
-            |name: &PoolName| snapshot.indices_of(name).any(|number| snapshot.steer_pools()[number].is_balanced());
-        let mut counts: BTreeMap<ClusterName, f64> = BTreeMap::new();
-        for (slot, count) in answered.iter().filter(|(slot, _)| is_balanced(&slot.pool)) {
-            *counts.entry(slot.cluster.clone()).or_default() += count;
+        let loads: BTreeMap<&Backend, f64> = running.balancer.expected_loads().collect();
+        let backend = |slot: &Slot| {
+            let mut pools = snapshot.indices_of(&slot.pool).map(|number| &snapshot.steer_pools()[number]);
+            pools.find(|pool| pool.is_balanced()).map(|pool| pool.backend(&slot.cluster))
+        };
+        let mut counts: BTreeMap<Backend, f64> = BTreeMap::new();
+        for (backend, count) in answered.iter().filter_map(|(slot, count)| Some((backend(slot)?, count))) {
+            *counts.entry(backend).or_default() += count;
         }
-        for (slot, count) in answered.iter_mut().filter(|(slot, _)| is_balanced(&slot.pool)) {
-            if let (Some(load), Some(all)) = (loads.get(&slot.cluster), counts.get(&slot.cluster)) {
+        for (backend, count) in answered.iter_mut().filter_map(|(slot, count)| Some((backend(slot)?, count))) {
+            if let (Some(load), Some(all)) = (loads.get(&backend), counts.get(&backend)) {
                 *count *= load / all.max(f64::MIN_POSITIVE);
             }
         }

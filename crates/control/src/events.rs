@@ -12,8 +12,8 @@ use fairway_zones::{RuntimeState, ScheduleChange, ServingState};
 use tokio::sync::broadcast;
 
 use super::{
-    actor::Actor, drains::fully_overridden, fence::DeniedTargets, lifecycle::Moment, runtime::Event, served::Published,
-    shared::AppliedTransition,
+    actor::Actor, balance::Balance, drains::fully_overridden, fence::DeniedTargets, lifecycle::Moment, runtime::Event,
+    served::Published, shared::AppliedTransition,
 };
 
 impl Actor {
@@ -140,14 +140,19 @@ impl Actor {
         if self.inputs.exhausted.note(&update, now.monotonic) {
             self.apply_exhausted();
         }
-        let Some(report) = update.report else { return };
         let state = self.shared.serving.load();
+        let reports = Balance::reports(&update, &state);
+        if reports.is_empty() {
+            return;
+        }
         if self.inputs.balance.note_report() {
             self.follow_balance(now.monotonic);
         }
         // Else a load would be known before the queries that caused it.
         self.take_demand(&state, now);
-        self.inputs.balance.add_report(&report, now.monotonic);
+        for report in &reports {
+            self.inputs.balance.add_report(report, now.monotonic);
+        }
     }
 
     /// Ends the exhaustion of clusters that was not reported again.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use fairway_health::load::{PushError, PushedLoad, SourceLoad};
-use fairway_model::{Cause, ClusterName, DesiredState, Name, Network, PinnedPool, PoolName, Rtype, Target};
+use fairway_model::{Backend, Cause, DesiredState, Name, Network, PinnedPool, PoolName, Rtype, Target};
 use fairway_steering::balancer::Plan;
 use fairway_zones::{Explained, ServingState, TargetIndex, steer};
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -69,7 +69,7 @@ impl ExplainedNow {
 
     /// Returns what the last decision of load control found for the client's class, and the clusters that its numbers are of. `None` if it
     /// decides nothing for the pool, or another server does.
-    pub fn plan(&self, pool: &steer::Explanation) -> Option<(&[ClusterName], &Plan)> {
+    pub fn plan(&self, pool: &steer::Explanation) -> Option<(&[Backend], &Plan)> {
         let (snapshot, key) = (&self.serving.snapshot, pool.proof.pool_key);
         let classes = snapshot.load_classes();
         let found = snapshot.steer_pools().iter().find(|own| own.key() == key)?;

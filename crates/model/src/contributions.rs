@@ -63,6 +63,8 @@ pub struct ContributedSpec {
     pub answers: Option<u8>,
     /// True if weights are multiplied by numbers of ready endpoints.
     pub weight_by_pods: Option<bool>,
+    /// Requests in flight that one ready endpoint carries.
+    pub capacity_per_pod: Option<u64>,
 }
 
 /// Handling of several owners that contribute to a name without set identifiers.
@@ -324,6 +326,7 @@ impl Merging<'_> {
         self.pool.policy = policy.and_then(|first| first.spec.policy.clone()).unwrap_or(Policy::WEIGHTED);
         self.pool.answers = answers.and_then(|first| first.spec.answers).unwrap_or(self.pool.answers);
         self.pool.weight_by_pods = kept.iter().any(|contribution| contribution.spec.weight_by_pods == Some(true));
+        self.pool.capacity_per_pod = kept.iter().filter_map(|contribution| contribution.spec.capacity_per_pod).min();
         self.pool.ttl = kept.iter().filter_map(|contribution| contribution.spec.ttl).min().unwrap_or(self.pool.ttl);
     }
 

@@ -79,7 +79,7 @@ pub use partition::{
     ClassLatencies, ClassRanks, ClientPartition, LocationRankings, Partition, PartitionBuilder, PartitionMatch,
 };
 pub use policy::{Policy, Rank, Selection};
-pub use pool::{AnswerMode, Contributions, DownAnswer, Member, Pool, Spread};
+pub use pool::{AnswerMode, Contributions, DownAnswer, Member, MemberService, Pool, Spread};
 pub use preference::{Bias, Geo, LocationMatch, LocationRules, Preference};
 pub use prefix::{ClientPrefix, Network, NetworkError};
 pub use random::SplitMix;
@@ -89,7 +89,7 @@ pub use schedule::{
     NamedTimeZone, Schedule, ScheduleState, ScheduleWindow, ScheduleWindowError, TimeOfDay, Weekdays, WeeklyHours,
 };
 pub use shared_map::{SharedMap, SharedMapIter, SharedSet};
-pub use shares::{ClusterCost, Demand, Shares, SlotTable, SourceProof};
+pub use shares::{Backend, ClusterCost, Demand, Shares, SlotTable, SourceProof};
 pub use small_bytes::SmallBytes;
 pub use spelling::closest;
 pub use stable_hash::{StableHasher, mix, stable_hash};

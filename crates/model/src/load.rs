@@ -7,7 +7,7 @@ use std::{
     time::Instant,
 };
 
-use crate::{ClusterName, SharedMap};
+use crate::{Backend, ClusterName, SharedMap};
 
 /// Load of one cluster, in permille of its declared capacity: 1000 = full, more = overloaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,16 +48,16 @@ pub enum LoadSignal {
     RequestRate,
 }
 
-/// One report of a cluster's load by one source.
+/// One report of the load of a cluster, or of a service there, by one source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadReport {
-    /// The cluster.
-    pub cluster: ClusterName,
+    /// The cluster, or the service.
+    pub backend: Backend,
     /// Its load.
     pub load: Load,
     /// The measurement behind it.
     pub signal: LoadSignal,
-    /// Number of the report among those of this source and cluster; a report that does not increase it is ignored.
+    /// Number of the report among those of this source and backend; a report that does not increase it is ignored.
     pub sequence: u64,
     /// The time of the measurement, by this host's monotonic clock.
     pub at: Instant,

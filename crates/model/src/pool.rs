@@ -1,10 +1,10 @@
 //! Pools: named groups of clusters, with the policy that chooses among them.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, num::NonZeroU64, sync::Arc};
 
 use crate::{
-    Bias, ClientPrefix, ClusterName, LocationRules, MonitorName, Name, Network, Permille, Policy, PoolName,
-    ProbeAddress, Schedule, Tier, Ttl, TtlBounds, Weight,
+    Backend, Bias, ClientPrefix, ClusterName, Load, LocationRules, MonitorName, Name, Network, Permille, Policy,
+    PoolName, ProbeAddress, Schedule, ServiceReport, Tier, Ttl, TtlBounds, Weight,
 };
 
 /// A named group of members that serve the same content, with the policy that chooses one for a client.
@@ -41,6 +41,9 @@ pub struct Pool {
     pub fallback_monitor: Option<MonitorName>,
     /// True if weights are multiplied by the numbers of ready endpoints that Kubernetes has in each cluster; default false.
     pub weight_by_pods: bool,
+    /// Requests in flight that one ready endpoint carries. Where Kubernetes is read, the pool is then balanced by the load of its
+    /// service; `None`: by that of its clusters.
+    pub capacity_per_pod: Option<u64>,
     /// Handling of members from elsewhere. `None`: they are added unless there are access rules.
     pub contributions: Option<Contributions>,
     /// The members, in declared order; at most [`Pool::MEMBERS_MAX`].
@@ -71,6 +74,16 @@ impl Pool {
         self.ttl_bounds.map_or(self.ttl, |bounds| bounds.long)
     }
 
+    /// True if the capacity of its service is known in all clusters, so that it is balanced by the load of the service.
+    pub fn is_by_service(&self) -> bool {
+        self.policy.load && self.members.iter().all(|member| member.service.is_some())
+    }
+
+    /// Returns the destination of its demand in a cluster, for load control.
+    pub fn backend(&self, cluster: &ClusterName) -> Backend {
+        Backend { cluster: cluster.clone(), pool: self.is_by_service().then(|| self.name.clone()) }
+    }
+
     /// Returns a pool with every default and no member.
     pub fn new(name: PoolName, policy: Policy) -> Self {
         Self {
@@ -89,6 +102,7 @@ impl Pool {
             monitor: None,
             fallback_monitor: None,
             weight_by_pods: false,
+            capacity_per_pod: None,
             contributions: None,
             members: Vec::new(),
         }
@@ -126,6 +140,25 @@ pub struct Member {
     pub monitor: Option<MonitorName>,
     /// Address to probe instead of each of its addresses.
     pub probe: Option<ProbeAddress>,
+    /// The service behind it, if its capacity is known; never declared.
+    pub service: Option<MemberService>,
+}
+
+/// The service behind a member.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MemberService {
+    /// Requests in flight that its ready endpoints carry together; at least 1.
+    pub capacity: u64,
+    /// Kubernetes Services, as `NAMESPACE/NAME`, in order.
+    pub services: Arc<[Arc<str>]>,
+}
+
+impl MemberService {
+    /// Returns its load: requests in flight, by its capacity. `None` if the gateways have no statistics of it.
+    pub fn load(&self, report: &ServiceReport) -> Option<Load> {
+        let active = self.services.iter().filter_map(|key| report.counts.get(key)?.active);
+        Some(Load::of(active.reduce(u64::saturating_add)?, NonZeroU64::new(self.capacity)?))
+    }
 }
 
 impl Member {
@@ -142,6 +175,7 @@ impl Member {
             schedule: None,
             monitor: None,
             probe: None,
+            service: None,
         }
     }
 }

@@ -1,8 +1,45 @@
-//! The result of load control: a table of clusters for each location class.
+//! The result of load control: a table of clusters, or of services in them, for each location class.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use crate::ClusterName;
+use crate::{ClusterName, IdError, PoolName};
+
+/// A destination of demand in load control: a cluster, or the service of one pool there, whose load counts by itself.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Backend {
+    /// The cluster.
+    pub cluster: ClusterName,
+    /// The pool of the service; `None` for the cluster as a whole.
+    pub pool: Option<PoolName>,
+}
+
+impl From<ClusterName> for Backend {
+    fn from(cluster: ClusterName) -> Self {
+        Self { cluster, pool: None }
+    }
+}
+
+/// `CLUSTER`, or `POOL@CLUSTER`.
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.pool {
+            Some(pool) => write!(f, "{pool}@{}", self.cluster),
+            None => self.cluster.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Backend {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let (pool, cluster) = match text.split_once('@') {
+            Some((pool, cluster)) => (Some(PoolName::new(pool)?), cluster),
+            None => (None, text),
+        };
+        Ok(Self { cluster: ClusterName::new(cluster)?, pool })
+    }
+}
 
 /// The demand of one client network on one pool, which is sent to one cluster as a whole. A stable hash of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,8 +81,8 @@ pub struct Shares {
     pub epoch: u64,
     /// Tables of the location classes.
     pub tables: Vec<SlotTable>,
-    /// Part of the demand of its group that each cluster gets by the tables, in 65535ths. Answers do not depend on it.
-    pub parts: BTreeMap<ClusterName, u16>,
+    /// Part of the demand of its group that each backend gets by the tables, in 65535ths. Answers do not depend on it.
+    pub parts: BTreeMap<Backend, u16>,
 }
 
 /// Cost and weight of a cluster for the clients of a location class.
@@ -61,7 +98,7 @@ pub struct ClusterCost {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotTable {
     /// Clusters that the class can be answered with, sorted by name, with their costs. They identify the class.
-    pub costs: Vec<(ClusterName, ClusterCost)>,
+    pub costs: Vec<(Backend, ClusterCost)>,
     /// Cluster of each of the [`Demand::SLOTS`] slots: its index in `costs`, or [`SlotTable::NONE`].
     pub slots: Vec<u16>,
 }
@@ -72,9 +109,9 @@ impl SlotTable {
 
     /// Returns how much a class differs from that of this table: the sum of the squared differences of costs and weights, 0 for the same. A
     /// cluster that only one of both has counts as far away.
-    pub fn distance<'a>(&self, costs: impl ExactSizeIterator<Item = (&'a ClusterName, Option<ClusterCost>)>) -> u64 {
+    pub fn distance<'a>(&self, costs: impl ExactSizeIterator<Item = (&'a Backend, Option<ClusterCost>)>) -> u64 {
         let far = 2_000 * (costs.len() as u64 + 1);
-        let own = |cluster: &ClusterName| {
+        let own = |cluster: &Backend| {
             let place = self.costs.binary_search_by_key(&cluster, |(name, _)| name).ok()?;
             Some(self.costs[place].1)
         };
@@ -86,5 +123,20 @@ impl SlotTable {
                 _ => far * far,
             })
             .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backend_is_written_as_it_is_read() {
+        for text in ["eu1", "shop@eu1"] {
+            assert_eq!(text.parse::<Backend>().unwrap().to_string(), text);
+        }
+        for wrong in ["", "@eu1", "shop@", "a@b@c"] {
+            assert!(wrong.parse::<Backend>().is_err(), "{wrong}");
+        }
     }
 }

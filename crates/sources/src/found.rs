@@ -10,7 +10,8 @@ use fairway_access::Tenant;
 use fairway_contributions::{OwnedRow, ReadRow};
 use fairway_model::{
     Check, ClusterLoadSource, ClusterName, DesiredState, ExposedServices, HttpCheck, LoadEndpoint, LoadQuery,
-    LoadSource, LoadSourceName, Monitor, MonitorName, Name, Permille, PoolName, ProbeAddress, Rtype, SharedMap, Weight,
+    LoadSource, LoadSourceName, MemberService, Monitor, MonitorName, Name, Permille, PoolName, ProbeAddress, Rtype,
+    SharedMap, Weight,
 };
 
 use crate::objects::ObjectKey;
@@ -194,55 +195,80 @@ pub fn weigh_members<'a>(
         if names.is_empty() || names.len() > NAMES_MAX {
             continue;
         }
+        let rows_of = |cluster: &ClusterName, (text, name): &(String, &'a Name)| {
+            let rows = found.get(cluster).and_then(|found| found.names.get(&**text)).into_iter();
+            let (name, is_granted) = (*name, &is_granted);
+            rows.flat_map(|found| &found.rows).filter(move |row| {
+                let rtype = row.row.rtype().filter(|_| row.row.is_member());
+                rtype.is_some_and(|rtype| is_granted(&row.tenant, name, rtype))
+            })
+        };
         let ready = |cluster: &ClusterName| -> Option<Ready> {
-            let cluster = found.get(cluster)?;
-            let of_name = |(text, name): &(String, &Name)| {
-                let rows = cluster.names.get(&**text).into_iter().flat_map(|found| &found.rows);
-                let is_one = |row: &&FoundRow| {
-                    let rtype = row.row.rtype().filter(|_| row.row.is_member());
-                    rtype.is_some_and(|rtype| is_granted(&row.tenant, name, rtype))
-                };
-                Ready::of(rows.filter(is_one))
-            };
-            names.iter().map(of_name).max()
+            found.get(cluster)?;
+            names.iter().map(|name| Ready::of(rows_of(cluster, name))).max()
         };
         let of_members: Vec<Option<Ready>> = before.members.iter().map(|member| ready(&member.cluster)).collect();
         if of_members.iter().flatten().all(|ready| *ready == Ready::NotExposed) {
             continue;
         }
         let is_out = |ready: &Option<Ready>| ready.is_some_and(|ready| ready <= Ready::Endpoints(0));
-        let by_pods = before.weight_by_pods;
-        if !by_pods && !of_members.iter().any(is_out) {
+        let (by_pods, per_pod) = (before.weight_by_pods, before.capacity_per_pod.filter(|_| before.policy.load));
+        if !by_pods && per_pod.is_none() && !of_members.iter().any(is_out) {
             continue;
         }
         let Some(pool) = desired.pools.get_mut(&pool) else { continue };
+        if let Some(per_pod) = per_pod {
+            add_services(pool, per_pod, &pods(&of_members), |cluster| {
+                let mut services = BTreeSet::new();
+                for name in &names {
+                    services.extend(rows_of(cluster, name).flat_map(|row| row.services.iter().cloned()));
+                }
+                services.into_iter().collect()
+            });
+        }
         for (member, ready) in pool.members.iter_mut().zip(&of_members) {
             if is_out(ready) {
                 member.monitor = Some(no_endpoint.clone());
             }
         }
         if by_pods {
-            weigh_by_pods(pool, &of_members);
+            weigh_by_pods(pool, &pods(&of_members));
         }
     }
 }
 
-/// Multiplies weights by numbers of ready endpoints. A member whose number is not known counts as the average of the others.
-fn weigh_by_pods(pool: &mut fairway_model::Pool, of_members: &[Option<Ready>]) {
+/// Returns the number of ready endpoints of each member, at least 1: a member without one is out by its monitor. One whose number is not
+/// known counts as the average of the others. Empty if none is known.
+fn pods(of_members: &[Option<Ready>]) -> Vec<u64> {
     let count = |ready: &Option<Ready>| match ready {
         Some(Ready::Endpoints(count)) => Some(u64::from(*count)),
         _ => None,
     };
     let known: Vec<u64> = of_members.iter().filter_map(count).filter(|count| *count > 0).collect();
     if known.is_empty() {
-        return;
+        return Vec::new();
     }
     let average = (known.iter().sum::<u64>() / known.len() as u64).max(1);
-    let weight = |(member, ready): (&fairway_model::Member, &Option<Ready>)| {
-        // A member without an endpoint is out by its monitor. Its weight would otherwise make it standby for good.
-        u64::from(member.weight.0) * count(ready).unwrap_or(average).max(1)
-    };
-    let weights: Vec<u64> = pool.members.iter().zip(of_members).map(weight).collect();
+    of_members.iter().map(|ready| count(ready).unwrap_or(average).max(1)).collect()
+}
+
+/// Gives members the capacity of their services: `per_pod` requests in flight for each ready endpoint.
+fn add_services(
+    pool: &mut fairway_model::Pool,
+    per_pod: u64,
+    pods: &[u64],
+    services: impl Fn(&ClusterName) -> Arc<[Arc<str>]>,
+) {
+    for (member, pods) in pool.members.iter_mut().zip(pods) {
+        let services = services(&member.cluster);
+        member.service = Some(MemberService { capacity: per_pod.saturating_mul(*pods), services });
+    }
+}
+
+/// Multiplies weights by numbers of ready endpoints.
+fn weigh_by_pods(pool: &mut fairway_model::Pool, pods: &[u64]) {
+    let weights: Vec<u64> =
+        pool.members.iter().zip(pods).map(|(member, pods)| u64::from(member.weight.0) * pods).collect();
     let largest = weights.iter().copied().max().unwrap_or(1).max(1);
     for (member, weight) in pool.members.iter_mut().zip(weights) {
         let scaled = if largest > u64::from(u16::MAX) { weight * u64::from(u16::MAX) / largest } else { weight };
@@ -447,6 +473,23 @@ mod tests {
             let (load, capacity) = read(declared, pods, has_status_port, capacity);
             assert_eq!((&*load, capacity), expected);
         }
+    }
+
+    #[test]
+    fn services_have_a_capacity_by_ready_pods() {
+        let capacities = |policy: Policy, ready: &[&str]| {
+            let mut desired = state(false);
+            let pool = desired.pools.get_mut(&PoolName::new("shop").unwrap()).unwrap();
+            (pool.policy, pool.capacity_per_pod) = (policy, Some(10));
+            let (name, shop) = ("shop.test".parse().unwrap(), PoolName::new("shop").unwrap());
+            weigh_members(&mut desired, &found(ready), [shop.clone()], |_| vec![&name], |_, _, _| true);
+            let members = desired.pools.get(&shop).unwrap().members.iter();
+            members.map(|member| member.service.as_ref().map_or(0, |of| of.capacity)).collect::<Vec<_>>()
+        };
+        let load = || Policy { load: true, ..Policy::WEIGHTED };
+        assert_eq!(capacities(load(), &["3", "0", "?", "1"]), [30, 10, 20, 10]);
+        assert_eq!(capacities(load(), &["?", "-"]), [0; 4], "no number is known");
+        assert_eq!(capacities(Policy::WEIGHTED, &["3", "1"]), [0; 4], "the policy has no load");
     }
 
     #[test]

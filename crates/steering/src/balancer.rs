@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway_model::{ClusterCost, ClusterName, Demand, LoadReport, Permille, Shares, SlotTable};
+use fairway_model::{Backend, ClusterCost, ClusterName, Demand, LoadReport, Permille, Shares, SlotTable};
 
 use crate::{
     controller::{self, Controller, SlotState},
@@ -18,17 +18,19 @@ use crate::{
 pub use self::elsewhere::{ClassEvidence, DemandEvidence};
 pub use crate::controller::{Obstacle, Plan};
 
-/// A cluster as declared.
+/// A cluster as declared, or a service in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declared {
-    /// Its name.
-    pub name: ClusterName,
+    /// Its name, with the pool of a service.
+    pub name: Backend,
     /// Load that it can carry, in the unit of its load reports; 0 counts as 1.
     pub capacity: u64,
     /// Load that it is kept below while all others can be, too. Default: 800.
     pub target: Permille,
     /// Load that it gets at most while there is room elsewhere. Default: 1000.
     pub limit: Permille,
+    /// True if the weights of the location classes are by capacity already; else they are multiplied by it.
+    pub is_weighed: bool,
 }
 
 /// Clusters whose load is controlled together.
@@ -52,7 +54,7 @@ pub struct Counted<'a> {
     /// Source of the query, its proof, and the demand of the client network on the pool.
     pub query: Query,
     /// First cluster of the answer.
-    pub cluster: &'a ClusterName,
+    pub cluster: &'a Backend,
     /// Time of the answer.
     pub at: Instant,
 }
@@ -209,9 +211,9 @@ impl Balancer {
         }
     }
 
-    /// Adds a report that arrived now.
+    /// Adds a report that arrived now: of a cluster, or of a service there.
     pub fn add_report(&mut self, report: &LoadReport, now: Instant) -> Outcome {
-        let found = self.groups.iter_mut().find_map(|group| Some((group.place(&report.cluster)?, group)));
+        let found = self.groups.iter_mut().find_map(|group| Some((group.place(&report.backend)?, group)));
         let Some((place, group)) = found else { return Outcome::Ignored };
         if group.reports[place].is_some_and(|(sequence, at)| report.at <= at || report.sequence == sequence) {
             return Outcome::Ignored;
@@ -231,7 +233,7 @@ impl Balancer {
     }
 
     /// Notes that a cluster can be answered, or cannot. A step should follow before the transition is served.
-    pub fn set_available(&mut self, cluster: &ClusterName, is_available: bool, at: Instant) {
+    pub fn set_available(&mut self, cluster: &Backend, is_available: bool, at: Instant) {
         for group in &mut self.groups {
             if let Some(place) = group.place(cluster) {
                 group.controller.set_available(place, is_available, at);
@@ -288,18 +290,17 @@ impl Balancer {
         }
     }
 
-    /// Returns the progress of a cluster's drain. `None` if the cluster is not known.
+    /// Returns the progress of a cluster's drain, with that of the slowest service there. `None` if the cluster is not known.
     pub fn drain(&self, cluster: &ClusterName, now: Instant) -> Option<Drain> {
-        let (place, group) = self.groups.iter().find_map(|group| Some((group.place(cluster)?, group)))?;
-        let (over, left) = group.residence.left(place, group.group.ttl, now).unwrap_or_else(|| {
-            let demand: f64 = (0..group.group.clusters.len()).map(|place| group.controller.demand_at(place)).sum();
-            (now, group.controller.load_left(place, now) / demand.max(f64::MIN_POSITIVE))
+        let drains = self.groups.iter().flat_map(|group| {
+            let places = (0..).zip(&group.group.clusters).filter(|(_, declared)| declared.name.cluster == *cluster);
+            places.map(|(place, _)| group.drain(place, now))
         });
-        Some(Drain { over, left })
+        drains.reduce(|a, b| Drain { over: a.over.max(b.over), left: a.left.max(b.left) })
     }
 
     /// Returns the expected load of each cluster, in the unit of the capacities, once all clients follow the tables.
-    pub fn expected_loads(&self) -> impl Iterator<Item = (&ClusterName, f64)> {
+    pub fn expected_loads(&self) -> impl Iterator<Item = (&Backend, f64)> {
         self.groups.iter().flat_map(|group| {
             let clusters = group.group.clusters.iter().enumerate();
             clusters.map(|(place, declared)| (&declared.name, group.controller.demand_at(place)))
@@ -339,7 +340,7 @@ impl Controlled {
         Self { group, first, controller, residence: Residence::default(), reports: vec![None; count], stepped: None }
     }
 
-    fn place(&self, cluster: &ClusterName) -> Option<usize> {
+    fn place(&self, cluster: &Backend) -> Option<usize> {
         self.group.clusters.binary_search_by_key(&cluster, |declared| &declared.name).ok()
     }
 
@@ -358,6 +359,14 @@ impl Controlled {
         true
     }
 
+    fn drain(&self, place: usize, now: Instant) -> Drain {
+        let (over, left) = self.residence.left(place, self.group.ttl, now).unwrap_or_else(|| {
+            let demand: f64 = (0..self.group.clusters.len()).map(|place| self.controller.demand_at(place)).sum();
+            (now, self.controller.load_left(place, now) / demand.max(f64::MIN_POSITIVE))
+        });
+        Drain { over, left }
+    }
+
     fn take_tables(&mut self, tables: &[SlotTable], now: Instant) {
         for class in 0..self.group.costs.len() {
             let Some(table) = tables.iter().min_by_key(|table| table.distance(self.costs(class))) else { return };
@@ -371,7 +380,7 @@ impl Controlled {
     }
 
     /// Returns the costs of a class by cluster.
-    fn costs(&self, class: usize) -> impl ExactSizeIterator<Item = (&ClusterName, Option<ClusterCost>)> {
+    fn costs(&self, class: usize) -> impl ExactSizeIterator<Item = (&Backend, Option<ClusterCost>)> {
         self.group.clusters.iter().map(|declared| &declared.name).zip(self.group.costs[class].iter().copied())
     }
 
@@ -423,7 +432,7 @@ impl Controlled {
     }
 
     /// Returns the part of the demand of each cluster, in 65535ths; of the slots while no demand is known.
-    fn parts(&self) -> Vec<(ClusterName, u16)> {
+    fn parts(&self) -> Vec<(Backend, u16)> {
         let count = self.group.clusters.len();
         let mut loads: Vec<f64> = (0..count).map(|place| self.controller.demand_at(place)).collect();
         if loads.iter().sum::<f64>() <= 0.0 {
@@ -445,7 +454,8 @@ impl Group {
         };
         let cost = |of: &Option<ClusterCost>| of.map_or(f64::INFINITY, |of| f64::from(of.cost) / 1_000.0);
         let weight = |(of, declared): (&Option<ClusterCost>, &Declared)| {
-            of.map_or(0.0, |of| (f64::from(of.weight) * declared.capacity.max(1) as f64).max(f64::MIN_POSITIVE))
+            let capacity = if declared.is_weighed { 1 } else { declared.capacity.max(1) };
+            of.map_or(0.0, |of| (f64::from(of.weight) * capacity as f64).max(f64::MIN_POSITIVE))
         };
         controller::Settings {
             clusters: self.clusters.iter().map(cluster).collect(),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use fairway_model::{ClusterCost, ClusterName, Demand, Shares, SlotTable, Timestamp};
+use fairway_model::{Backend, ClusterCost, Demand, Shares, SlotTable, Timestamp};
 use fairway_steering::{
     balancer::{ClassEvidence, DemandEvidence, RiskLevel, Saved, SavedClass},
     controller::SlotState,
@@ -69,7 +69,7 @@ fn parse_decision(text: &[u8]) -> Result<(Shares, RiskLevel), FileError> {
     let (level, _) =
         level.ok_or_else(|| FileError::Malformed(format!("unknown risk level {:.20}", note.risk_level)))?;
     let tables = note.classes.iter().map(table).collect::<Result<_, _>>()?;
-    let part = |(cluster, part): (String, u16)| Ok((name(&cluster)?, part));
+    let part = |(backend, part): (String, u16)| Ok((backend.parse().map_err(malformed)?, part));
     let parts = note.parts.into_iter().map(part).collect::<Result<BTreeMap<_, _>, _>>()?;
     Ok((Shares { epoch: note.epoch, tables, parts }, level))
 }
@@ -123,17 +123,17 @@ fn class_line(table: &SlotTable) -> ClassLine {
     }
 }
 
-fn cost_text((cluster, of): &(ClusterName, ClusterCost)) -> String {
+fn cost_text((cluster, of): &(Backend, ClusterCost)) -> String {
     format!("{cluster}:{}:{}", of.cost, of.weight)
 }
 
-fn costs(clusters: &str) -> Result<Vec<(ClusterName, ClusterCost)>, FileError> {
+fn costs(clusters: &str) -> Result<Vec<(Backend, ClusterCost)>, FileError> {
     let cost = |text: &str| {
         let [cluster, cost, weight] = text.split(':').collect::<Vec<_>>()[..] else {
             return Err(malformed("a cluster without cost and weight"));
         };
         let [cost, weight] = [cost, weight].map(|number| number.parse().map_err(malformed));
-        Ok((name(cluster)?, ClusterCost { cost: cost?, weight: weight? }))
+        Ok((cluster.parse().map_err(malformed)?, ClusterCost { cost: cost?, weight: weight? }))
     };
     let costs: Vec<_> = clusters.split_whitespace().map(cost).collect::<Result<_, FileError>>()?;
     if !costs.is_sorted_by(|a, b| a.0 < b.0) {
@@ -169,10 +169,6 @@ fn check_count(what: &str, count: usize, max: usize) -> Result<(), FileError> {
     if count <= max { Ok(()) } else { Err(FileError::Malformed(format!("{count} {what}; the limit is {max}"))) }
 }
 
-fn name(text: &str) -> Result<ClusterName, FileError> {
-    ClusterName::new(text).map_err(malformed)
-}
-
 fn malformed(error: impl fmt::Display) -> FileError {
     FileError::Malformed(error.to_string())
 }
@@ -186,9 +182,9 @@ const CLASSES_MAX: usize = 65_535;
 mod tests {
     use super::*;
 
-    fn two_costs() -> Vec<(ClusterName, ClusterCost)> {
-        let cost = |name, cost, weight| (ClusterName::new(name).unwrap(), ClusterCost { cost, weight });
-        vec![cost("eu1", 0, 250), cost("us1", 1_500, 750)]
+    fn two_costs() -> Vec<(Backend, ClusterCost)> {
+        let cost = |name: &str, cost, weight| (name.parse().unwrap(), ClusterCost { cost, weight });
+        vec![cost("shop@eu1", 0, 250), cost("us1", 1_500, 750)]
     }
 
     fn saved() -> SavedBalance {
@@ -208,7 +204,7 @@ mod tests {
     #[test]
     fn decision_is_decoded_and_malformed_one_is_rejected() {
         let tables = saved().state.classes.into_iter().map(|class| class.table).collect();
-        let parts = [(ClusterName::new("eu1").unwrap(), 40_000), (ClusterName::new("us1").unwrap(), 25_535)];
+        let parts = [("eu1".parse().unwrap(), 40_000), ("shop@us1".parse().unwrap(), 25_535)];
         let shares = Shares { epoch: 12, tables, parts: parts.into() };
         for (level, word) in RISK_LEVELS {
             let text = encode_decision(&shares, level);

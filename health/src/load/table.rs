@@ -28,8 +28,12 @@ use super::{
 pub struct LoadUpdate {
     /// The cluster.
     pub cluster: ClusterName,
-    /// The load, if it is known and used. Its sequence number counts the reports of this cluster from all sources.
+    /// The load, if it is known and used.
     pub report: Option<LoadReport>,
+    /// Number of the update among those of this cluster, from all sources; also that of the report.
+    pub sequence: u64,
+    /// The last statistics of services, if they are known.
+    pub services: Option<Arc<ServiceReport>>,
     /// True if all gateways that answered drain or are overloaded, whatever their load; `None` for a push, or if no
     /// gateway answered.
     pub is_exhausted: Option<bool>,
@@ -171,8 +175,8 @@ pub(super) struct ClusterRow {
     pub(super) is_instead: bool,
     /// The last statistics of services.
     services: Option<Arc<ServiceReport>>,
-    /// Number of reports so far.
-    reports: u64,
+    /// Number of updates so far.
+    updates: u64,
 }
 
 /// The state of one gateway of a cluster, or of the one URL of its source.
@@ -206,8 +210,8 @@ impl LoadTable {
         let mut before = std::mem::take(&mut self.rows);
         let row = |settings: ClusterLoadSettings| match before.remove(&settings.cluster) {
             Some(row) if row.settings == settings => row,
-            // The push stays, although its permille may refer to an earlier capacity. The count of reports goes on.
-            Some(row) => ClusterRow { reports: row.reports, pushed: row.pushed, ..ClusterRow::new(settings) },
+            // The push stays, although its permille may refer to an earlier capacity. The count of updates goes on.
+            Some(row) => ClusterRow { updates: row.updates, pushed: row.pushed, ..ClusterRow::new(settings) },
             None => ClusterRow::new(settings),
         };
         // A map that is made at once has no half-empty nodes.
@@ -266,7 +270,7 @@ impl ClusterRow {
             warnings: vec![],
             is_instead: false,
             services: None,
-            reports: 0,
+            updates: 0,
         }
     }
 
@@ -308,7 +312,7 @@ impl ClusterRow {
                 let read = TimedLoad { load: current, signal, at };
                 self.read = Some(read);
                 if !self.is_pushed(now) {
-                    load = Some(self.report(read));
+                    load = Some(read);
                 }
             }
             // A counter was read for the first time, which is neither a load nor a failure.
@@ -387,6 +391,8 @@ impl ClusterRow {
         let known: Vec<_> = metrics.iter().filter_map(|metrics| metrics.services.as_ref()).collect();
         if !known.is_empty() {
             let mut counts = Services::new();
+            // Gateways that did not answer, or without these statistics, have as many requests on average.
+            let gateways = self.settings.gateways.all.len().max(known.len()) as u64;
             for (key, of_gateway) in known.iter().flat_map(|services| services.iter()) {
                 let sum = counts.entry(Arc::clone(key)).or_default();
                 let add = |sum: &mut Option<u64>, more: Option<u64>| {
@@ -395,6 +401,9 @@ impl ClusterRow {
                 add(&mut sum.active, of_gateway.active);
                 add(&mut sum.healthy, of_gateway.healthy);
                 add(&mut sum.total, of_gateway.total);
+            }
+            for counts in counts.values_mut() {
+                counts.active = counts.active.map(|active| active.saturating_mul(gateways) / known.len() as u64);
             }
             // A gateway without statistics may have endpoints.
             let is_all = known.len() == metrics.len() && !self.is_instead;
@@ -431,8 +440,7 @@ impl ClusterRow {
         let events = if self.is_pushed(now) { vec![] } else { vec![LoadEvent::Succeeded(LoadSignal::Declared, load)] };
         let pushed = TimedLoad { load, signal: LoadSignal::Declared, at: now };
         self.pushed = Some((pushed, push));
-        let report = self.report(pushed);
-        let update = self.update(Some(report), None, push.valid_for / LoadSource::PERIODS_VALID);
+        let update = self.update(Some(pushed), None, push.valid_for / LoadSource::PERIODS_VALID);
         Ok(TableUpdate { load: Some(update), events })
     }
 
@@ -449,19 +457,14 @@ impl ClusterRow {
         Some(metrics.all(|(metrics, _)| metrics.warnings.iter().any(GatewayWarning::exhausts)))
     }
 
-    fn update(&self, report: Option<LoadReport>, is_exhausted: Option<bool>, period: Duration) -> LoadUpdate {
-        LoadUpdate { cluster: self.settings.cluster.clone(), report, is_exhausted, period }
-    }
-
-    fn report(&mut self, load: TimedLoad) -> LoadReport {
-        self.reports += 1;
-        LoadReport {
-            cluster: self.settings.cluster.clone(),
-            load: load.load,
-            signal: load.signal,
-            sequence: self.reports,
-            at: load.at.into_std(),
-        }
+    fn update(&mut self, load: Option<TimedLoad>, is_exhausted: Option<bool>, period: Duration) -> LoadUpdate {
+        self.updates += 1;
+        let (cluster, sequence) = (self.settings.cluster.clone(), self.updates);
+        let report = load.map(|load| {
+            let (backend, at) = (cluster.clone().into(), load.at.into_std());
+            LoadReport { backend, load: load.load, signal: load.signal, sequence, at }
+        });
+        LoadUpdate { cluster, report, sequence, services: self.services.clone(), is_exhausted, period }
     }
 }
 

@@ -61,7 +61,7 @@ fn serving(explain: &[&str], members: u16, adjust: impl FnOnce(&mut Pool)) -> Se
     let runtime = RuntimeState::new(&snapshot, |target| Health::new(status(target.0), None));
     let table = |group: &LoadGroup| {
         let costs: Vec<_> = group.costs_of(0).filter_map(|(name, cost)| Some((name.clone(), cost?))).collect();
-        let third = costs.iter().position(|(name, _)| name.as_str() == "c2").map_or(SlotTable::NONE, |at| at as u16);
+        let third = costs.iter().position(|(name, _)| name.to_string() == "c2").map_or(SlotTable::NONE, |at| at as u16);
         SlotTable { costs, slots: vec![third; Demand::SLOTS] }
     };
     let tables = snapshot.load_classes().groups().iter().map(table).collect();

@@ -2,25 +2,36 @@
 //!
 //! Every choice can be made here. [`super::fast_path`] makes the frequent ones in two thirds of the instructions.
 
-use fairway_model::Selection;
+use fairway_model::{Selection, Spread, mix};
 
 use super::{
     client_net::ClientNet,
     eligibility::{DOWN, EXHAUSTED, EligibilitySet, LIVE, NOT_OUT, PENDING},
-    failover,
     load::LoadRequest,
     pick::{ChoiceRequest, MemberFilter, Stage},
     pool::{Down, Member, SteerPool},
     trace::Trace,
-    weighted,
 };
 use crate::{
     client::Draw,
+    hash::seed,
     runtime::RuntimeState,
-    steer::answer::{Answer, Basis, Choice, Family, Kind},
+    steer::{
+        answer::{Answer, Basis, Choice, Family, Kind},
+        score::Score,
+    },
 };
 
 impl SteerPool {
+    /// Returns the hash of the client's network, or of the draw.
+    #[inline]
+    pub(super) fn client_seed(&self, client: ClientNet, draw: Draw) -> u64 {
+        match self.spread {
+            Spread::Client => client.hash(),
+            Spread::Query => mix(seed::DRAW ^ draw.0),
+        }
+    }
+
     /// Chooses the answer for a client.
     ///
     /// `kind` must fit the pool's mode. `client` comes from [`SteerPool::client_net`]. Only pools with `spread: query`
@@ -99,7 +110,7 @@ impl SteerPool {
             Kind::Cname => false,
         };
         let stage = Stage { filter, order: request.order, basis, admitted, wanted: self.wanted(request.kind) };
-        let weighted = |_, member: &Member| weighted::score(request.seed, member.key, member.weight);
+        let weighted = |_, member: &Member| Score::weighted(request.seed, member.key, member.weight);
         if self.load {
             let request = LoadRequest {
                 order: request.order,
@@ -114,8 +125,8 @@ impl SteerPool {
         }
         // Four instances of one loop, so that each keeps its few variables in registers.
         match (self.chooses, several) {
-            (Selection::First, false) => self.pick::<1, T>(&stage, failover::score, trace),
-            (Selection::First, true) => self.pick::<8, T>(&stage, failover::score, trace),
+            (Selection::First, false) => self.pick::<1, T>(&stage, Score::by_place, trace),
+            (Selection::First, true) => self.pick::<8, T>(&stage, Score::by_place, trace),
             (Selection::Weighted, false) => self.pick::<1, T>(&stage, weighted, trace),
             (Selection::Weighted, true) => self.pick::<8, T>(&stage, weighted, trace),
         }
@@ -123,7 +134,7 @@ impl SteerPool {
 
     /// Returns the hash of the client or the draw, or 0 if every client gets the same answer.
     pub(super) fn seed(&self, client: ClientNet, draw: Draw) -> u64 {
-        if self.chooses.is_by_client() || self.load { weighted::seed(self.spread, client, draw) } else { 0 }
+        if self.chooses.is_by_client() || self.load { self.client_seed(client, draw) } else { 0 }
     }
 
     /// True if the pool never has an answer of this kind, since no member has the family.

@@ -11,10 +11,8 @@ use super::{
     answer::Family,
     client_net::ClientNet,
     eligibility::is_live,
-    failover,
     load::{Fit, LoadRequest},
     pool::{Member, SteerPool},
-    weighted,
 };
 use crate::{
     client::Draw,
@@ -37,15 +35,15 @@ impl SteerPool {
     ) -> Option<(u16, u8)> {
         let best = match self.fast_path[family as usize] {
             FastPath::None => None,
-            FastPath::First => self.best(family, &runtime.health, failover::score),
+            FastPath::First => self.best(family, &runtime.health, Score::by_place),
             FastPath::Weighted => {
-                let seed = weighted::seed(self.spread, client, draw);
-                self.best(family, &runtime.health, |_, member| weighted::score(seed, member.key, member.weight))
+                let seed = self.client_seed(client, draw);
+                self.best(family, &runtime.health, |_, member| Score::weighted(seed, member.key, member.weight))
             }
             FastPath::Groups => {
                 let request = LoadRequest {
                     order: self.orders.class(client.class()),
-                    seed: weighted::seed(self.spread, client, draw),
+                    seed: self.client_seed(client, draw),
                     balanced: runtime.balanced.as_deref().filter(|_| self.load),
                     class: client.class(),
                 };

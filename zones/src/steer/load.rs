@@ -16,7 +16,6 @@ use super::{
     pick::{BestCandidates, RankedCandidate, Stage},
     pool::{Member, SteerPool},
     trace::Trace,
-    weighted,
 };
 use crate::{
     client::Draw,
@@ -64,7 +63,7 @@ impl SteerPool {
 
     /// Returns the id of a client's demand on this pool.
     pub fn demand(&self, client: ClientNet, draw: Draw) -> Demand {
-        self.demand_of(weighted::seed(self.spread, client, draw))
+        self.demand_of(self.client_seed(client, draw))
     }
 
     #[inline]
@@ -134,7 +133,7 @@ impl SteerPool {
         for step in group {
             let member = &self.members[usize::from(step.index)];
             let Some(is_partial) = fits(member, trace) else { continue };
-            let score = weighted::score(seed, member.key, member.weight);
+            let score = Score::weighted(seed, member.key, member.weight);
             let entry = RankedCandidate { score, index: step.index, is_partial };
             if best.is_none_or(|best| entry.beats(&best)) {
                 best = Some(entry);
@@ -181,7 +180,7 @@ impl SteerPool {
         for step in request.order.iter().filter(|step| step.group == group && step.index != first) {
             let member = &self.members[usize::from(step.index)];
             if table.is_none_or(|table| table.contains(&member.cluster)) && fits(member) == Some(false) {
-                let score = weighted::score(request.seed, member.key, member.weight);
+                let score = Score::weighted(request.seed, member.key, member.weight);
                 picked.consider(RankedCandidate { score, index: step.index, is_partial: false });
             }
         }

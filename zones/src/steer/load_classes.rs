@@ -10,7 +10,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use fairway_model::{ClusterCost, ClusterName, Latency};
+use fairway_model::{Backend, ClusterCost, Latency};
 use fairway_steering::classes::{Classes, Joined, Ranking};
 
 use super::{
@@ -34,8 +34,8 @@ pub struct LoadClasses {
 /// Clusters whose load is controlled together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadGroup {
-    /// The clusters, sorted by name.
-    pub clusters: Vec<ClusterName>,
+    /// The clusters, or the services in them, sorted.
+    pub clusters: Vec<Backend>,
     /// Cost and weight of each cluster, by class. `None` if the class never gets it.
     pub costs: Vec<Vec<Option<ClusterCost>>>,
     /// Number of its first class.
@@ -44,7 +44,7 @@ pub struct LoadGroup {
 
 impl LoadGroup {
     /// Returns the cost of each cluster for a class.
-    pub fn costs_of(&self, class: usize) -> impl ExactSizeIterator<Item = (&ClusterName, Option<ClusterCost>)> {
+    pub fn costs_of(&self, class: usize) -> impl ExactSizeIterator<Item = (&Backend, Option<ClusterCost>)> {
         self.clusters.iter().zip(self.costs[class].iter().copied())
     }
 }
@@ -60,9 +60,11 @@ struct Used<'a> {
 impl LoadClasses {
     /// No class: load control has nothing to decide.
     const NONE: u32 = u32::MAX;
+    /// Maximum number of services that are balanced by themselves; of further ones, the load counts for nothing.
+    pub const SERVICES_MAX: usize = 1_000;
 
     pub(crate) fn new(targets: &TargetTable, uses: &[RankingUses]) -> Self {
-        let mut names: Vec<Option<&ClusterName>> = vec![None; targets.balanced.len()];
+        let mut names: Vec<Option<&Backend>> = vec![None; targets.balanced.len()];
         targets.balanced.iter().for_each(|(name, number)| names[usize::from(*number)] = Some(name));
         let mut joined = Joined::new(names.len());
         let used = targets.rankings.iter().zip(uses).enumerate().filter(|(_, (_, uses))| uses.classes > 0);
@@ -80,11 +82,16 @@ impl LoadClasses {
         }
         let of = vec![Self::NONE; targets.rankings.len()].into();
         let mut classes = Self { groups: Vec::new(), rankings: Arc::clone(&targets.class_rankings), of, count: 0 };
-        by_group.into_values().for_each(|rankings| classes.add_group(&rankings, &names));
+        let mut groups: Vec<Vec<Used<'_>>> = by_group.into_values().collect();
+        // Clusters first, then services by the name of their pool: numbers depend on earlier configurations.
+        let pool = |of: &Vec<Used<'_>>| names[usize::from(first(&of[0])?)]?.pool.as_ref();
+        groups.sort_by_key(pool);
+        let of_clusters = groups.iter().take_while(|of| pool(of).is_none()).count();
+        groups.iter().take(of_clusters + Self::SERVICES_MAX).for_each(|rankings| classes.add_group(rankings, &names));
         classes
     }
 
-    fn add_group(&mut self, rankings: &[Used<'_>], names: &[Option<&ClusterName>]) {
+    fn add_group(&mut self, rankings: &[Used<'_>], names: &[Option<&Backend>]) {
         let mut numbers: Vec<u16> = rankings.iter().flat_map(|of| of.ranks.keys().copied()).collect();
         numbers.sort_by_key(|number| names[usize::from(*number)]);
         numbers.dedup();

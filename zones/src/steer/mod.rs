@@ -15,7 +15,6 @@ mod client_net;
 mod down;
 mod eligibility;
 mod explain;
-mod failover;
 mod fast_path;
 mod last_good;
 mod load;
@@ -32,7 +31,6 @@ mod targets;
 mod trace;
 mod variant;
 mod views;
-mod weighted;
 
 #[cfg(test)]
 mod tests;

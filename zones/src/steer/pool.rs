@@ -8,7 +8,7 @@ mod member;
 use std::{net::IpAddr, ops::Range, sync::Arc};
 
 use fairway_model::{
-    AnswerMode, ClientPartition, ClusterName, DownAnswer, Network, Policy, PoolName, Selection, Spread, mix,
+    AnswerMode, Backend, ClientPartition, ClusterName, DownAnswer, Network, Policy, PoolName, Selection, Spread, mix,
 };
 
 use super::{
@@ -108,6 +108,8 @@ pub(crate) struct Details {
     sample_clients: Box<[IpAddr]>,
     /// True if views and locations make too many classes together, so that locations are ignored.
     pub(crate) ignores_location: bool,
+    /// True if it is balanced by the load of its service, not by that of its clusters.
+    by_service: bool,
 }
 
 /// A member as declared.
@@ -132,6 +134,11 @@ impl SteerPool {
     /// Returns the members' clusters in declared order. The index is the member's number.
     pub fn clusters(&self) -> impl ExactSizeIterator<Item = &ClusterName> {
         self.details.members.iter().map(|member| &member.cluster)
+    }
+
+    /// Returns the destination of its demand in a cluster, for load control.
+    pub fn backend(&self, cluster: &ClusterName) -> Backend {
+        Backend { cluster: cluster.clone(), pool: self.details.by_service.then(|| self.name().clone()) }
     }
 
     /// Returns a stable hash of the pool's name and variant, which identifies it in samples and demand.

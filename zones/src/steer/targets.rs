@@ -6,11 +6,11 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::{Cluster, ClusterName, Monitor, MonitorName, ProbeAddress, Schedule, Target};
+use fairway_model::{Backend, Cluster, ClusterName, Monitor, MonitorName, ProbeAddress, Schedule, Target};
 use indexmap::IndexSet;
 
 use crate::{
-    shares::{ClusterNumbers, UNBALANCED},
+    shares::{BackendNumbers, UNBALANCED},
     target::TargetIndex,
 };
 
@@ -38,8 +38,8 @@ pub struct TargetTable {
     placed: HashMap<(ProbeAddress, usize), (TargetIndex, Arc<Monitor>)>,
     /// Addresses of each cluster, shared by all pools.
     addresses: Arc<HashMap<ClusterName, Arc<[IpAddr]>>>,
-    /// Numbers of clusters in pools that balance by load.
-    pub(crate) balanced: Arc<ClusterNumbers>,
+    /// Numbers of the backends of pools that balance by load.
+    pub(crate) balanced: Arc<BackendNumbers>,
     /// Words reserved for last-good members.
     pub(super) memory_words: u32,
     /// Different schedules, by number.
@@ -96,16 +96,14 @@ impl TargetTable {
         addresses
     }
 
-    /// Returns the number of a balanced cluster, and adds it if it is new. At most 65,535 clusters get a number.
-    pub(super) fn balanced_cluster(&mut self, name: &ClusterName) -> u16 {
-        if let Some(number) = self.balanced.get(name) {
-            return *number;
-        }
+    /// Returns the number of a balanced backend, and adds it if it is new. At most 65,535 get a number.
+    pub(super) fn backend(&mut self, name: Backend) -> u16 {
         let next = u16::try_from(self.balanced.len()).unwrap_or(UNBALANCED);
-        if next != UNBALANCED {
-            Arc::make_mut(&mut self.balanced).insert(name.clone(), next);
+        match self.balanced.get(&name) {
+            Some(number) => *number,
+            None if next == UNBALANCED => UNBALANCED,
+            None => *Arc::make_mut(&mut self.balanced).entry(name).or_insert(next),
         }
-        next
     }
 
     /// Returns all targets, by number.
@@ -235,7 +233,7 @@ mod tests {
     #[test]
     fn balanced_clusters_get_numbers_up_to_maximum_and_keep_them() {
         let mut table = TargetTable::default();
-        let mut number = |i: u32| table.balanced_cluster(&ClusterName::new(&format!("c{i}")).unwrap());
+        let mut number = |i: u32| table.backend(format!("c{i}").parse().unwrap());
         assert!((0..u32::from(UNBALANCED)).all(|i| u32::from(number(i)) == i));
         assert_eq!([65_535, 70_000].map(&mut number), [UNBALANCED; 2]);
         assert_eq!([0, 65_534].map(&mut number), [0, 65_534]);

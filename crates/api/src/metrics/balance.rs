@@ -28,8 +28,11 @@ pub(super) fn write(
     }
     if let Some(shares) = view.runtime.shares() {
         let parts = shares.parts.iter();
-        let parts = parts.map(|(cluster, part)| ([cluster.to_string()], f64::from(*part) / f64::from(u16::MAX)));
-        sheet.gauges("fairway_cluster_share_ratio", &["cluster"], parts);
+        let parts = parts.map(|(backend, part)| {
+            let pool = backend.pool.as_ref().map_or_else(String::new, ToString::to_string);
+            ([backend.cluster.to_string(), pool], f64::from(*part) / f64::from(u16::MAX))
+        });
+        sheet.gauges("fairway_cluster_share_ratio", &["cluster", "pool"], parts);
         sheet.counter("fairway_balance_decisions_total", shares.epoch);
     }
     let drains = shared.balance.drains.load();

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use fairway_api_types::kubernetes_wire::ServiceState;
+use fairway_api_types::kubernetes_wire::{ServiceLoadState, ServiceState};
 use fairway_health::load::ClusterLoad;
-use fairway_model::Name;
+use fairway_model::{MemberService, Name, ServiceReport};
 use fairway_providers::plain_name;
 use fairway_sources::FoundCluster;
+
+use super::percent;
 
 /// Returns the services of these names in a cluster, with their statistics at the gateways.
 pub(super) fn service_states<'a>(
@@ -39,6 +41,17 @@ fn state(service: &Arc<str>, load: Option<&ClusterLoad>) -> ServiceState {
         active: counts.active,
         age_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
     }
+}
+
+/// Returns the load of the services of a member together. `share` is the part of the demand that load control sends to them.
+pub(super) fn service_load(
+    service: &MemberService,
+    report: Option<&ServiceReport>,
+    share: Option<f64>,
+) -> ServiceLoadState {
+    let load = report.and_then(|report| service.load(report));
+    let load = load.map(|load| percent(f64::from(load.0) / 1000.0));
+    ServiceLoadState { capacity: service.capacity, load, share }
 }
 
 /// Returns the reason why there are no statistics of services; `None` if there are, or none are needed.

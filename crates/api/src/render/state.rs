@@ -20,8 +20,8 @@ use fairway_control::{
 use fairway_health::{HistoryEntry, TargetState, load::ClusterLoad};
 use fairway_hosts::Host;
 use fairway_model::{
-    AdaptiveTtl, Cluster, ClusterHost, ClusterName, ContributionProblem, DesiredState, Health, HealthStatus, Member,
-    Name, OverrideAction, Permille, Pool, PoolName, SharedMap, Target, Timestamp, WeightOrigin,
+    AdaptiveTtl, Backend, Cluster, ClusterHost, ClusterName, ContributionProblem, DesiredState, Health, HealthStatus,
+    Member, Name, OverrideAction, Permille, Pool, PoolName, SharedMap, Target, Timestamp, WeightOrigin,
 };
 use fairway_sources::{FoundCluster, SourceStatus};
 use fairway_zones::{ServingState, TargetIndex};
@@ -32,7 +32,7 @@ use super::{
     cause, eligibility_word,
     kubernetes::kubernetes_state,
     load_state, member_eligibility, override_state, percent, pool_pin, probe_state, reload_report,
-    services::service_states,
+    services::{service_load, service_states},
     shares::{arrived, shares},
     texts, word,
 };
@@ -221,7 +221,6 @@ impl Renderer<'_> {
         let bounds = cluster.capacity.map(|_| self.desired.load_bounds.get(name).copied().unwrap_or_default());
         let permille = |part: Permille| percent(f64::from(part.thousandths()) / 1000.0);
         let load = self.loads.get(name);
-        let shares = self.serving.runtime.shares();
         ClusterState {
             name: name.to_string(),
             addresses: texts(&cluster.addresses),
@@ -250,10 +249,14 @@ impl Renderer<'_> {
                 over: format!("{:.3}", drain.over),
                 left: drain.left.map(percent),
             }),
-            share: shares
-                .and_then(|shares| shares.parts.get(name))
-                .map(|part| percent(f64::from(*part) / f64::from(u16::MAX))),
+            share: self.part(&name.clone().into()),
         }
+    }
+
+    /// Returns the part of the demand that load control sends to a backend, in percent.
+    fn part(&self, of: &Backend) -> Option<f64> {
+        let part = self.serving.runtime.shares()?.parts.get(of)?;
+        Some(percent(f64::from(*part) / f64::from(u16::MAX)))
     }
 
     fn host(&self, host: &ClusterHost) -> HostState {
@@ -303,6 +306,10 @@ impl Renderer<'_> {
             ready_endpoints: self.found(&member.cluster).and_then(|found| found.ready(self.names_of(pool))),
             services: self.found(&member.cluster).map_or_else(Vec::new, |found| {
                 service_states(found, self.loads.get(&member.cluster).copied(), self.names_of(pool))
+            }),
+            service_load: member.service.as_ref().filter(|_| pool.is_by_service()).map(|service| {
+                let report = self.loads.get(&member.cluster).and_then(|load| load.services.as_deref());
+                service_load(service, report, self.part(&pool.backend(&member.cluster)))
             }),
         }
     }

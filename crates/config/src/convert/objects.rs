@@ -141,6 +141,7 @@ pub(super) fn pool(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, mu
         location,
         monitor: wire.monitor.plain(),
         weight_by_pods: wire.weight_by.is_some(),
+        capacity_per_pod: wire.capacity_per_pod.plain(),
         contributions: wire.contributions.plain(),
         members,
         ..default
@@ -161,6 +162,7 @@ fn member(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, wire: v1::M
         internal: wire.internal.unwrap_or(false),
         monitor: wire.monitor.plain(),
         probe: wire.probe.plain(),
+        service: None,
     }
 }
 

@@ -1,16 +1,17 @@
-//! The balanced clusters: their groups and availability.
+//! The balanced clusters and services: their groups, availability and reports.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use fairway_model::{ClusterName, DesiredState};
+use fairway_health::load::LoadUpdate;
+use fairway_model::{Backend, DesiredState, LoadReport, LoadSignal, MemberService, Pool};
 use fairway_steering::balancer::{Declared, Group};
 use fairway_zones::{BalancedPools, RuntimeState, Snapshot, steer::LoadGroup};
 
-/// The balanced clusters.
+/// The balanced clusters, and services in clusters.
 #[derive(Debug)]
 pub(super) struct Clusters {
     /// True if it is available.
-    clusters: BTreeMap<ClusterName, bool>,
+    clusters: BTreeMap<Backend, bool>,
 }
 
 impl Clusters {
@@ -21,7 +22,7 @@ impl Clusters {
     }
 
     /// Updates the availability of all clusters. Returns those that changed.
-    pub(super) fn update(&mut self, pools: &BalancedPools, runtime: &RuntimeState) -> Vec<(ClusterName, bool)> {
+    pub(super) fn update(&mut self, pools: &BalancedPools, runtime: &RuntimeState) -> Vec<(Backend, bool)> {
         let mut changed = Vec::new();
         for (name, was_available) in &mut self.clusters {
             let is_available = pools.is_up(name, runtime).unwrap_or(*was_available);
@@ -39,16 +40,19 @@ pub(super) fn groups(desired: &DesiredState, snapshot: &Snapshot, pools: &Balanc
 }
 
 fn declared(group: &LoadGroup, desired: &DesiredState, pools: &BalancedPools) -> Group {
-    let declared = |name: &ClusterName| {
-        let bounds = desired.load_bounds.get(name).copied().unwrap_or_default();
+    let declared = |name: &Backend| {
+        let bounds = desired.load_bounds.get(&name.cluster).copied().unwrap_or_default();
+        let (pool, service) = service(name, desired).unzip();
+        let of_cluster = || desired.clusters.get(&name.cluster).and_then(|cluster| cluster.capacity);
         Declared {
             name: name.clone(),
-            capacity: desired.clusters.get(name).and_then(|cluster| cluster.capacity).unwrap_or(1),
+            capacity: service.map(|service| service.capacity).or_else(of_cluster).unwrap_or(1),
             target: bounds.target(),
             limit: bounds.limit(),
+            is_weighed: pool.is_some_and(|pool| pool.weight_by_pods),
         }
     };
-    let sources = group.clusters.iter().filter_map(|name| desired.cluster_load_sources.get(name));
+    let sources = group.clusters.iter().filter_map(|name| desired.cluster_load_sources.get(&name.cluster));
     let periods = sources.filter_map(|of| desired.load_sources.get(&of.source)).map(|source| source.period);
     Group {
         clusters: group.clusters.iter().map(declared).collect(),
@@ -56,6 +60,31 @@ fn declared(group: &LoadGroup, desired: &DesiredState, pools: &BalancedPools) ->
         period: periods.max().unwrap_or(PUSH_PERIOD),
         ttl: group.clusters.iter().filter_map(|name| pools.ttl(name)).max().unwrap_or_default().max(TTL_MIN),
     }
+}
+
+/// Returns the pool of a backend that is a service, and that service.
+fn service<'a>(backend: &Backend, desired: &'a DesiredState) -> Option<(&'a Pool, &'a MemberService)> {
+    let pool = desired.pools.get(backend.pool.as_ref()?)?;
+    let member = pool.members.iter().find(|member| member.cluster == backend.cluster)?;
+    Some((pool, member.service.as_ref()?))
+}
+
+/// Returns the reports that follow from an update: that of the cluster, and one for each service there. The load of a service is at least that
+/// of its cluster, whose gateways serve it.
+pub(super) fn reports(update: &LoadUpdate, snapshot: &Snapshot, desired: &DesiredState) -> Vec<LoadReport> {
+    let mut reports: Vec<LoadReport> = update.report.iter().cloned().collect();
+    let groups = snapshot.load_classes().groups().iter();
+    let backends = groups.flat_map(|group| &group.clusters).filter(|backend| backend.cluster == update.cluster);
+    for backend in backends {
+        let Some((_, service)) = service(backend, desired) else { continue };
+        let own = update.services.as_ref().and_then(|services| service.load(services));
+        let Some(load) = own.max(update.report.as_ref().map(|report| report.load)) else { continue };
+        let times = update.services.iter().map(|services| services.at).chain(update.report.iter().map(|of| of.at));
+        let Some(at) = times.max() else { continue };
+        let (backend, sequence) = (backend.clone(), update.sequence);
+        reports.push(LoadReport { backend, load, signal: LoadSignal::InFlight, sequence, at });
+    }
+    reports
 }
 
 /// Least TTL that load control reckons with: answers of TTL 0 are kept for a while, too.

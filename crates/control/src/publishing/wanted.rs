@@ -123,7 +123,7 @@ fn limited(addresses: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
 
 fn member_weight(pool: &Pool, member: &Member, state: &ServingState) -> MemberWeight {
     let shares = state.runtime.shares().filter(|_| pool.policy.load);
-    let part = shares.and_then(|shares| shares.parts.get(&member.cluster)).copied();
+    let part = shares.and_then(|shares| shares.parts.get(&pool.backend(&member.cluster))).copied();
     MemberWeight { cluster: member.cluster.clone(), weight: member.weight.0.max(1), part }
 }
 

@@ -194,7 +194,7 @@ fn parts_of_the_demand_are_weights_of_load_balanced_pools_only() {
     let members = "members: [{ cluster: us1 }, { cluster: ap1 }]";
     for (policy, weights) in [("[load, weighted]", ["51", "255"]), ("weighted", ["1", "1"])] {
         let mut scene = Scene::of(&format!("policy: {policy}, {members}"), "");
-        let parts = [("us1", 10_000), ("ap1", 50_000)].map(|(name, part)| (ClusterName::new(name).unwrap(), part));
+        let parts = [("us1", 10_000), ("ap1", 50_000)].map(|(name, part)| (name.parse().unwrap(), part));
         let shares = Shares { parts: parts.into(), ..Shares::default() };
         let state = &mut scene.state;
         state.runtime = Arc::new(state.runtime.with_shares(&state.snapshot, &Arc::new(shares)));

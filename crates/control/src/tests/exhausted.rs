@@ -8,7 +8,7 @@ use super::*;
 /// Result of reading the gateways of a cluster without a load.
 fn reading(cluster: &str, is_exhausted: bool, period: Duration) -> LoadUpdate {
     let cluster = ClusterName::new(cluster).unwrap();
-    LoadUpdate { cluster, report: None, is_exhausted: Some(is_exhausted), period }
+    LoadUpdate { cluster, report: None, sequence: 1, services: None, is_exhausted: Some(is_exhausted), period }
 }
 
 /// Returns the addresses that the name is answered with.

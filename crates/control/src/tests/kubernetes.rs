@@ -37,6 +37,10 @@ fn exposed(cluster: &str, text: &str, dice: &mut SplitMix) -> FoundName {
     match dice.below(4) {
         0 => properties.push(property("webhook/gslb-weight-by", "pods")),
         1 => properties.push(property("webhook/gslb-weight", "7")),
+        2 => properties.extend([
+            property("webhook/gslb-policy", "load, weighted"),
+            property("webhook/gslb-capacity-per-pod", "10"),
+        ]),
         _ => {}
     }
     let namespace = ["shop", "pay"][dice.below(2) as usize];

@@ -1,6 +1,6 @@
 //! Evidence of demand of several servers, of which one decides.
 
-use fairway_model::{ClusterCost, ClusterName, Demand, SlotTable};
+use fairway_model::{Backend, ClusterCost, Demand, SlotTable};
 
 use super::{Balancer, Controlled};
 
@@ -17,7 +17,7 @@ pub struct DemandEvidence {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassEvidence {
     /// Clusters with their costs, sorted by name.
-    pub costs: Vec<(ClusterName, ClusterCost)>,
+    pub costs: Vec<(Backend, ClusterCost)>,
     /// By slot, the number of client networks, each as far as the weight of its source allows.
     pub weights: Vec<f32>,
 }

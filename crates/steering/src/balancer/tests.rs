@@ -10,8 +10,8 @@ use crate::evidence::Source;
 const TTL: Duration = Duration::from_secs(30);
 const PERIOD: Duration = Duration::from_secs(10);
 
-fn name(name: &str) -> ClusterName {
-    ClusterName::new(name).unwrap()
+fn name(name: &str) -> Backend {
+    name.parse().unwrap()
 }
 
 /// Returns a group of clusters with a capacity of 1,000 each, and one class that ranks them in this order.
@@ -21,6 +21,7 @@ fn group(clusters: &[&str]) -> Group {
         capacity: 1_000,
         target: Permille::new(800).unwrap(),
         limit: Permille::WHOLE,
+        is_weighed: false,
     };
     let part = (1_000 / clusters.len()) as u32;
     let costs = (0..).map(|rank| Some(ClusterCost { cost: rank * 1_000, weight: part })).take(clusters.len()).collect();
@@ -32,7 +33,7 @@ struct Scene {
     balancer: Balancer,
     now: Instant,
     sequence: u64,
-    clusters: Vec<ClusterName>,
+    clusters: Vec<Backend>,
     /// Part of its load that the first cluster reports.
     honesty: f64,
     /// True if clients without load send queries, too: one in each odd slot.
@@ -61,7 +62,7 @@ impl Scene {
 
     fn loads(&self) -> Vec<f64> {
         let table = &self.balancer.shares().tables[0];
-        let load = |cluster: &ClusterName| {
+        let load = |cluster: &Backend| {
             let place = table.costs.iter().position(|(name, _)| name == cluster).unwrap();
             8.0 * table.slots.iter().step_by(2).filter(|slot| usize::from(**slot) == place).count() as f64
         };
@@ -96,7 +97,7 @@ impl Scene {
 
     fn report(&mut self, place: usize, load: f64) -> Outcome {
         let report = LoadReport {
-            cluster: self.clusters[place].clone(),
+            backend: self.clusters[place].clone(),
             load: Load(load.round() as u32),
             signal: LoadSignal::InFlight,
             sequence: self.sequence,
@@ -301,12 +302,12 @@ fn drain_is_over_when_every_client_has_sent_another_query() {
     scene.run(60);
     scene.balancer.set_available(&name("a"), false, scene.now);
     scene.balancer.step(scene.now);
-    let drain = scene.balancer.drain(&name("a"), scene.now).unwrap();
+    let drain = scene.balancer.drain(&name("a").cluster, scene.now).unwrap();
     assert!((0.6..0.9).contains(&drain.left) && drain.over > scene.now, "{drain:?}");
     scene.run(4);
-    let drain = scene.balancer.drain(&name("a"), scene.now).unwrap();
+    let drain = scene.balancer.drain(&name("a").cluster, scene.now).unwrap();
     assert!(drain.left == 0.0 && drain.over <= scene.now, "{drain:?}");
-    assert_eq!(scene.balancer.drain(&name("other"), scene.now), None);
+    assert_eq!(scene.balancer.drain(&name("other").cluster, scene.now), None);
 }
 
 /// Plays 60 clients of 20 units each, of which 40 fill the first cluster to its target. Reports are this many quarters of a TTL old when
@@ -362,4 +363,30 @@ fn cluster_that_returns_gets_its_clients_again() {
         assert_eq!(counts[33..37], [0; 4], "seed {seed}: {counts:?}");
         assert!((36..=44).contains(counts.last().unwrap()), "seed {seed}: {counts:?}");
     }
+}
+
+#[test]
+fn weights_by_capacity_are_not_multiplied_by_it_again() {
+    for (is_weighed, expected) in [(false, 192), (true, 128)] {
+        let mut group = group(&["shop@a", "shop@b"]);
+        group.costs = vec![vec![Some(ClusterCost { cost: 0, weight: 500 }); 2]];
+        group.clusters[0].capacity = 3_000;
+        group.clusters.iter_mut().for_each(|declared| declared.is_weighed = is_weighed);
+        let balancer = Balancer::new(vec![group], Instant::now(), None);
+        let slots = &balancer.shares().tables[0].slots;
+        let first = slots.iter().filter(|slot| **slot == 0).count();
+        // Slots are drawn by hash.
+        assert!(first.abs_diff(expected) <= 16, "{first} slots, expected {expected}");
+    }
+}
+
+#[test]
+fn drain_is_that_of_the_slowest_service() {
+    let mut balancer = Balancer::new(vec![group(&["a", "b"]), group(&["shop@a", "shop@b"])], Instant::now(), None);
+    let now = Instant::now();
+    let cluster = &name("shop@a");
+    balancer.count_query(&Counted { class: 1, query: query(Demand(0)), cluster, at: now });
+    balancer.set_available(cluster, false, now);
+    let drain = balancer.drain(&cluster.cluster, now).unwrap();
+    assert!(drain.over >= now + TTL, "{drain:?}");
 }

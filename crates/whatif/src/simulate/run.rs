@@ -234,7 +234,7 @@ impl<'a> Run<'a> {
             let query = Counted {
                 class,
                 query: self.steering.evidence(network),
-                cluster: &self.scenario.clusters[cluster].name,
+                cluster: &self.scenario.clusters[cluster].name.clone().into(),
                 at: self.start + now,
             };
             self.servers.count_query(network, &query);
@@ -298,7 +298,7 @@ impl<'a> Run<'a> {
             gateway.reported = Some(load);
             gateway.reports += 1;
             self.reports.push(LoadReport {
-                cluster: cluster.name.clone(),
+                backend: cluster.name.clone().into(),
                 load,
                 signal: LoadSignal::InFlight,
                 sequence: gateway.reports,

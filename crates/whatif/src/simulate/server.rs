@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway_model::{ClusterName, Health, LoadReport, Permille, Shares, Timestamp, mix};
+use fairway_model::{Backend, ClusterName, Health, LoadReport, Permille, Shares, Timestamp, mix};
 use fairway_steering::{
     balancer::{Balancer, Counted, Declared, DemandEvidence, Group, Outcome, Saved},
     evidence::Query,
@@ -140,7 +140,8 @@ impl Servers {
 
     /// Notes that a cluster can be answered, or cannot.
     pub(super) fn set_available(&mut self, cluster: &ClusterName, is_available: bool, now: Instant) {
-        self.balancers().for_each(|balancer| balancer.set_available(cluster, is_available, now));
+        let cluster = cluster.clone().into();
+        self.balancers().for_each(|balancer| balancer.set_available(&cluster, is_available, now));
     }
 
     /// All servers learn the true demand of each slot.
@@ -216,13 +217,14 @@ fn draw(parts: &[f64], rng: &mut Rng) -> u8 {
 /// Returns the clusters whose load is controlled together.
 pub(super) fn groups(scenario: &Scenario, steering: &Steering) -> Vec<Group> {
     let group = |group: &LoadGroup| {
-        let declared = |name: &ClusterName| {
-            let cluster = &scenario.clusters[cluster_index(scenario, name)];
+        let declared = |name: &Backend| {
+            let cluster = &scenario.clusters[cluster_index(scenario, &name.cluster)];
             Declared {
                 name: name.clone(),
                 capacity: cluster.capacity,
                 target: cluster.soft,
                 limit: Permille::new(1000).unwrap_or_default(),
+                is_weighed: false,
             }
         };
         Group {
@@ -279,8 +281,8 @@ mod tests {
         let at = send_queries(&scenario, &population, &steering, &mut servers, now);
         servers.publish(at);
         for (sequence, cluster) in (1..).zip(&scenario.clusters) {
-            let (cluster, signal) = (cluster.name.clone(), fairway_model::LoadSignal::InFlight);
-            servers.add_report(&LoadReport { cluster, load: fairway_model::Load(500), signal, sequence, at }, at);
+            let (backend, signal) = (cluster.name.clone().into(), fairway_model::LoadSignal::InFlight);
+            servers.add_report(&LoadReport { backend, load: fairway_model::Load(500), signal, sequence, at }, at);
         }
         servers.step(at);
         let classes = servers.servers[0].balancer.save().classes;
@@ -302,7 +304,7 @@ mod tests {
         for ttl in 0..3 {
             for network in (0..).take(population.networks.len()) {
                 let (class, query) = (steering.load_class(network).unwrap(), steering.evidence(network));
-                let cluster = &scenario.clusters[0].name;
+                let cluster = &scenario.clusters[0].name.clone().into();
                 let at = now + ttl * scenario.ttl;
                 servers.count_query(network, &Counted { class, query, cluster, at });
             }
@@ -365,14 +367,14 @@ mod tests {
             });
             answers.collect::<std::collections::BTreeSet<usize>>()
         };
-        let cluster = scenario.clusters[0].name.clone();
+        let backend = scenario.clusters[0].name.clone().into();
         // Only the leader takes the first cluster for unavailable.
-        servers.servers[0].balancer.set_available(&cluster, false, now);
+        servers.servers[0].balancer.set_available(&backend, false, now);
         servers.step(now);
         assert!(!servers.publish(now), "no report has arrived");
         assert_eq!(answered(&mut servers, second), [0, 1, 2].into(), "own tables");
         let report = LoadReport {
-            cluster,
+            backend,
             load: fairway_model::Load(500),
             signal: fairway_model::LoadSignal::InFlight,
             sequence: 1,

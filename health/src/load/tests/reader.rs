@@ -60,7 +60,7 @@ async fn next(updates: &mut broadcast::Receiver<LoadUpdate>) -> (String, Load, L
     loop {
         let update = timeout(PATIENCE, updates.recv()).await.expect("an update in time").expect("the task runs");
         if let Some(report) = update.report {
-            return (report.cluster.to_string(), report.load, report.signal);
+            return (report.backend.to_string(), report.load, report.signal);
         }
     }
 }

@@ -103,6 +103,7 @@ impl Details {
             policy: pool.policy.clone(),
             members: declared.iter().map(member).collect(),
             schedules: Box::default(),
+            by_service: pool.is_by_service(),
             fallback,
             internal: seen.internal,
             sample_clients: seen.sample_clients(),
@@ -120,12 +121,12 @@ fn members(
     targets: &mut TargetTable,
 ) -> (Vec<Member>, Vec<TargetIndex>) {
     let mut spread = Vec::new();
-    let pool_key = hash::text(hash::seed::POOL, pool.name.as_str());
+    let (pool_key, by_service) = (hash::text(hash::seed::POOL, pool.name.as_str()), pool.is_by_service());
     let members = (0..=u8::MAX).zip(declared).map(|(number, (index, cluster))| {
         let mut member = Member::new(pool, pool_key, *index, number, cluster);
-        // A cluster without a capacity cannot be compared with others. It takes all its clients.
-        if pool.policy.load && cluster.capacity.is_some() {
-            member.cluster = targets.balanced_cluster(&cluster.name);
+        // A backend without a capacity cannot be compared with others. It takes all its clients.
+        if pool.policy.load && (by_service || cluster.capacity.is_some()) {
+            member.cluster = targets.backend(pool.backend(&cluster.name));
         }
         let declared = &pool.members[*index];
         let monitor = desired.monitor_of(declared, pool, cluster, zone);

@@ -6,7 +6,10 @@ use fairway_model::{Latency, Permille, Policy, Rank, Selection, Spread};
 use proptest::prelude::*;
 
 use super::*;
-use crate::steer::answer::{Assignment, Basis};
+use crate::steer::{
+    LoadGroup,
+    answer::{Assignment, Basis},
+};
 
 const NETWORKS: u32 = 12_000;
 
@@ -18,7 +21,7 @@ fn nearest() -> Policy {
     Policy { ranks: vec![Rank::Nearest], load: true, ..Policy::WEIGHTED }
 }
 
-fn loaded(members: &str) -> Scene {
+pub(super) fn loaded(members: &str) -> Scene {
     Scene::new(weighted(), members, |_| {})
 }
 
@@ -201,7 +204,7 @@ fn cluster_without_capacity_takes_its_clients() {
     desired.clusters.get_mut(&ClusterName::new("b").unwrap()).unwrap().capacity = None;
     let scene = Scene::compile(desired, scene.pool.clone());
     let group = &scene.snapshot.load_classes().groups()[0];
-    assert_eq!(group.clusters.iter().map(ClusterName::as_str).collect::<Vec<_>>(), ["a"], "c is farther than b");
+    assert_eq!(texts(group), ["a"], "c is farther than b");
     let balanced = scene.balanced(&scene.runtime("u u u"), "a:128");
     assert_eq!(shares(&scene, &balanced), [100, 0, 0]);
     assert_eq!(shares(&scene, &scene.balanced(&scene.runtime("d u u"), "a:128")), [0, 100, 0]);
@@ -221,10 +224,14 @@ fn pools_that_share_clusters_are_one_group() {
     }
     let snapshot = snapshot_of(&built, table);
     let groups = snapshot.load_classes().groups().iter();
-    let mut names: Vec<String> =
-        groups.map(|group| group.clusters.iter().map(ClusterName::as_str).collect::<String>()).collect();
+    let mut names: Vec<String> = groups.map(|group| texts(group).concat()).collect();
     names.sort();
     assert_eq!(names, ["abc", "de"]);
+}
+
+/// Returns the backends of a group.
+pub(super) fn texts(group: &LoadGroup) -> Vec<String> {
+    group.clusters.iter().map(ToString::to_string).collect()
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod laws;
 mod load;
 mod only;
 mod schedule;
+mod services;
 mod shares;
 mod tiers;
 mod views;
@@ -16,9 +17,9 @@ mod views;
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    ClassLatencies, ClassRanks, ClientPartition, Cluster, ClusterCost, ClusterName, Demand, DesiredState, Health,
-    HealthStatus, LocationRankings, Member, OverrideAction, Partition, Policy, Pool, PoolName, Schedule, Shares,
-    SlotTable, Tier, Weight,
+    Backend, ClassLatencies, ClassRanks, ClientPartition, Cluster, ClusterCost, ClusterName, Demand, DesiredState,
+    Health, HealthStatus, LocationRankings, Member, OverrideAction, Partition, Policy, Pool, PoolName, Schedule,
+    Shares, SlotTable, Tier, Weight,
 };
 
 use super::{
@@ -125,12 +126,12 @@ impl Scene {
             .groups()
             .iter()
             .flat_map(|group| (0..group.costs.len()).map(|class| group.costs_of(class).collect::<Vec<_>>()));
-        let table = |(number, costs): (usize, Vec<(&ClusterName, Option<ClusterCost>)>)| {
+        let table = |(number, costs): (usize, Vec<(&Backend, Option<ClusterCost>)>)| {
             let costs: Vec<_> = costs.into_iter().filter_map(|(name, cost)| Some((name.clone(), cost?))).collect();
             let text = texts[number.min(texts.len() - 1)];
             let mut slots: Vec<u16> = Vec::new();
             for (name, count) in text.split_whitespace().map(|text| text.split_once(':').unwrap()) {
-                let place = costs.iter().position(|(cluster, _)| cluster.as_str() == name);
+                let place = costs.iter().position(|(backend, _)| backend.to_string() == name);
                 let place = place.map_or(SlotTable::NONE, |place| place as u16);
                 slots.extend(std::iter::repeat_n(place, count.parse().unwrap()));
             }

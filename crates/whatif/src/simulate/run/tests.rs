@@ -19,7 +19,7 @@ fn scenario(event: Value) -> Scenario {
 fn reports(run: &Run<'_>, from: f64, to: f64) -> Vec<u32> {
     let at = |ttls: f64| run.start + run.scenario.ttl.mul_f64(ttls);
     let part = run.reports.iter().filter(|report| report.at > at(from) && report.at <= at(to));
-    part.filter(|report| report.cluster.as_str() == "a").map(|report| report.load.0).collect()
+    part.filter(|report| report.backend.cluster.as_str() == "a").map(|report| report.load.0).collect()
 }
 
 #[test]
