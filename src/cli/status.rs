@@ -198,9 +198,10 @@ fn weight(pool: &PoolState, member: &MemberState) -> String {
     match (pool.policy.as_str(), member.weight) {
         (_, 0) => "standby".to_owned(),
         ("failover", _) => String::new(),
-        (_, weight) => match &member.weight_from {
-            Some(from) => format!("weight {weight}, from {}", from.owner),
-            None => format!("weight {weight}"),
+        (_, weight) => match (member.weight_factors.text(), &member.weight_from) {
+            (Some(factors), _) => format!("weight {weight} ({factors})"),
+            (None, Some(from)) => format!("weight {weight}, from {}", from.owner),
+            (None, None) => format!("weight {weight}"),
         },
     }
 }

@@ -61,6 +61,35 @@ pub struct ServiceLoadState {
     pub share: Option<f64>,
 }
 
+/// Factors of the weight of a member: the product, scaled to at most 65,535, is the weight. That of a webhook client is also multiplied by
+/// the factor of its lease.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WeightFactors {
+    /// Weight as it is declared.
+    pub base: u64,
+    /// Declaration that has it, the first of these: `intent`, `pool`, `webhook` (the property or annotation `webhook-gslb-weight`), `split` (an
+    /// object of a Kubernetes cluster), `default`.
+    pub from: String,
+    /// The object of a split, with its cluster: `eu1: TrafficSplit shop/web`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// Ready endpoints, in a pool that multiplies by them; if they are not known, the average of the other members.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pods: Option<u64>,
+}
+
+impl WeightFactors {
+    /// Returns the factors in a few words; `None` if there is nothing to explain: `75 of eu1: TrafficSplit shop/web × 3 pods`.
+    pub fn text(&self) -> Option<String> {
+        let base = self.object.as_ref().map(|object| format!("{} of {object}", self.base));
+        match self.pods {
+            Some(pods) => Some(format!("{} × {pods} pods", base.unwrap_or_else(|| self.base.to_string()))),
+            None => base,
+        }
+    }
+}
+
 /// A kind of objects in a Kubernetes cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    kubernetes_wire::{KubernetesState, ServiceLoadState, ServiceState},
+    kubernetes_wire::{KubernetesState, ServiceLoadState, ServiceState, WeightFactors},
     load_wire::LoadState,
     overrides_wire::{OverrideState, PoolPin},
 };
@@ -280,8 +280,10 @@ pub struct PoolState {
 pub struct MemberState {
     /// Name of the cluster.
     pub cluster: String,
-    /// Declared weight.
+    /// Weight in use.
     pub weight: u16,
+    /// Factors of the weight.
+    pub weight_factors: WeightFactors,
     /// Source of the weight, if a webhook client contributed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight_from: Option<WeightFrom>,

@@ -11,7 +11,7 @@ use fairway_model::{
     DeclaredClusters, DesiredState, Diagnostic, HostAddresses, Member, Name, Override, PinnedPools, Pool, Rtype,
     SharedSet, WeightOrigin,
 };
-use fairway_sources::Found;
+use fairway_sources::{Found, WeighedPools};
 use fairway_store::objects::Key;
 use fairway_zonefile::ZoneData;
 use fairway_zones::{ChangedItems, Snapshot};
@@ -87,6 +87,8 @@ pub struct MergedState {
     pub desired: Arc<DesiredState>,
     /// Pools of it that overrides pin, with their declared policies.
     pub pinned: PinnedPools,
+    /// Origins of the weights of pools of it that follow objects of Kubernetes clusters.
+    pub weighed: WeighedPools,
     /// Names of it that the files do not steer.
     pub not_in_files: SharedSet<Name>,
     /// Objects that the files declare differently, with what is in force.

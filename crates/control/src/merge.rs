@@ -18,7 +18,7 @@ use fairway_model::{
     Cluster, ClusterName, DeclaredClusters, DesiredState, Name, PinnedPools, PoolName, SharedSet, SteeredName,
 };
 
-use fairway_sources::{add_addresses, owned_rows, weigh_members};
+use fairway_sources::{WeighedPools, Weighing, add_addresses, owned_rows, weigh_members};
 
 use super::{
     affected::AffectedParts,
@@ -86,7 +86,7 @@ impl Job<'_> {
         self.resolve_hosts(of_desired, &mut state.desired);
         state.pinned.retain(|pool, _| part.is_some_and(|part| !part.touched.pools.contains(pool)));
         state.pinned.extend(self.pin_pools(&mut state.desired));
-        self.weigh_members(of_desired, &mut state.desired);
+        self.weigh_members(of_desired, &mut state);
         state.not_in_files = self.names_not_in_files(part, state.not_in_files, &state.desired);
         Some(state)
     }
@@ -167,8 +167,13 @@ impl Job<'_> {
         }
     }
 
-    /// Takes out members without ready endpoints, in the affected pools.
-    fn weigh_members(&self, affected: Option<&AffectedParts<'_>>, desired: &mut Arc<DesiredState>) {
+    /// Weighs the members of the affected pools, and takes out those without ready endpoints.
+    fn weigh_members(&self, affected: Option<&AffectedParts<'_>>, state: &mut MergedState) {
+        let MergedState { desired, weighed, declared, contributed, clusters, .. } = state;
+        match affected {
+            None => *weighed = WeighedPools::new(),
+            Some(part) => part.touched.pools.iter().for_each(|pool| _ = weighed.remove(pool)),
+        }
         let found = &self.looked_up.found;
         if found.is_empty() {
             return;
@@ -194,7 +199,13 @@ impl Job<'_> {
         let of_pool = |pool: &PoolName| by_pool.get(pool).into_iter().flatten().copied().collect();
         let grants = &self.files.settings.access.names;
         let is_granted = |tenant: &Tenant, name: &Name, rtype| grants.check(tenant, name, rtype).is_ok();
-        weigh_members(Arc::make_mut(desired), found, pools, of_pool, is_granted);
+        let is_unweighted = |pool: &PoolName, cluster: &ClusterName| {
+            let mut names = by_pool.get(pool).into_iter().flatten();
+            !declared.pools.contains_key(pool)
+                && names.any(|name| contributed.merged_names.is_unweighted(name, cluster))
+        };
+        let by = Weighing { found, clusters, names: &of_pool, is_granted: &is_granted, is_unweighted: &is_unweighted };
+        weighed.append(weigh_members(Arc::make_mut(desired), pools, &by));
     }
 
     fn names_not_in_files(

@@ -180,6 +180,16 @@ impl DeclaredClusters {
         declared
     }
 
+    /// Returns the only cluster with an address.
+    pub fn with_address(&self, address: &IpAddr) -> Option<&ClusterName> {
+        self.by_address.get(address)
+    }
+
+    /// Returns the only cluster with a host name.
+    pub fn with_host(&self, host: &Name) -> Option<&ClusterName> {
+        self.by_host.get(host)
+    }
+
     /// Returns true if a cluster of this name is declared.
     pub fn contains(&self, name: &ClusterName) -> bool {
         self.names.contains(name)

@@ -431,6 +431,7 @@ fn start_watches(client: &Client, messages: &mpsc::Sender<Message>) -> JoinSet<(
         crd::UdpRoute,
         crd::ReferenceGrant,
         crd::DnsEndpoint,
+        crd::TrafficSplit,
     ];
     watches
 }

@@ -4,6 +4,7 @@ mod core_wire;
 mod gateway_wire;
 mod istio_wire;
 mod lenient_wire;
+mod split_wire;
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -23,6 +24,7 @@ use self::{
     },
     istio_wire::{IstioGatewaySpec, VirtualServiceSpec, istio_gateway, virtual_service},
     lenient_wire::{List, Maybe},
+    split_wire::{TrafficSplitSpec, traffic_split},
 };
 use crate::objects::{Body, DnsAnnotations, Kind, Object, ObjectKey};
 
@@ -217,6 +219,13 @@ wire! {
         let manager = metadata.labels.as_ref().and_then(|labels| labels.get("app.kubernetes.io/managed-by"));
         let spec = if manager.is_some_and(|manager| manager == "fairway") { Maybe::default() } else { spec };
         Body::DnsEndpoint(spec.0.unwrap_or_default().endpoints.into_iter().map(Arc::new).collect())
+    }
+}
+
+wire! {
+    /// A TrafficSplit.
+    TrafficSplit { spec: Maybe<TrafficSplitSpec> } => |_, spec| {
+        Body::TrafficSplit(Box::new(traffic_split(spec.0.unwrap_or_default())))
     }
 }
 

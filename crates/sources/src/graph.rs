@@ -8,6 +8,7 @@
 //!
 //! No connection, no clock and no wire format.
 
+mod backends;
 mod endpoints;
 mod evaluation;
 mod gateway_api;
@@ -25,9 +26,13 @@ use fairway_model::ExposedServices;
 use fairway_providers::Endpoint;
 
 pub(crate) use crate::objects::Targets;
-use crate::objects::{Body, DnsAnnotations, ExternalService, Kind, Object, ObjectKey, ReferenceGrant};
+use crate::{
+    objects::{Body, DnsAnnotations, ExternalService, Kind, Object, ObjectKey, ReferenceGrant},
+    splits::Split,
+};
 
 use self::{
+    backends::SplitIndex,
     endpoints::EndpointIndex,
     evaluation::{Evaluated, Evaluation},
     names::NameIndex,
@@ -49,6 +54,7 @@ pub(crate) struct Graph {
     touched: BTreeSet<ObjectKey>,
     endpoints: EndpointIndex,
     selectors: SelectorIndex,
+    splits: SplitIndex,
     names: NameIndex,
     /// Services that objects with names lead to, with the number of these objects.
     exposed: ExposedServices,
@@ -69,6 +75,8 @@ pub(crate) struct Exposure {
     pub declared: Declared,
     /// Number of ready endpoints of its backends; `None` if it is unknown.
     pub ready: Option<u32>,
+    /// Its backends, if some may stand for another cluster.
+    pub split: Option<Arc<Split>>,
     /// Annotations of the object, and those of its gateway where it has none itself.
     pub dns: Option<Arc<DnsAnnotations>>,
 }
@@ -150,6 +158,10 @@ impl Graph {
                     _ => None,
                 };
                 self.selectors.replace_gateway(&key, selector(before), selector(after));
+            }
+            Some(Body::TrafficSplit(_)) => {
+                self.touched.extend(self.splits.replace(&key, [before, after]));
+                return; // An evaluation looks up those of a Service with the Service.
             }
             Some(Body::ReferenceGrant(_)) => {
                 self.touched.insert(ObjectKey::before(Kind::ReferenceGrant, &key.namespace));

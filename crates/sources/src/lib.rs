@@ -19,15 +19,19 @@ mod graph;
 mod objects;
 mod rows;
 mod saved_wire;
+mod splits;
 mod status;
 mod task;
 mod watch;
+mod weights;
 
 pub use self::{
     dnsendpoints::{ClusterDnsEndpoints, process_identity},
-    found::{Found, FoundCluster, FoundName, FoundRow, add_addresses, changed_names, owned_rows, weigh_members},
+    found::{Found, FoundCluster, FoundName, FoundRow, add_addresses, changed_names, owned_rows},
     objects::{Kind, ObjectKey},
+    splits::{Place, Split, SplitPart},
     status::{KindStatus, SourceProblem, SourceStatus},
     task::Sources,
     watch::WatchState,
+    weights::{PoolWeights, SplitProblem, WeighedPools, Weighing, WeightFactors, ready_endpoints, weigh_members},
 };

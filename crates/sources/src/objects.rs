@@ -9,6 +9,7 @@ mod targets;
 
 use std::{net::IpAddr, sync::Arc};
 
+use fairway_model::Name;
 use fairway_providers::Endpoint;
 
 pub use self::key::{Kind, ObjectKey};
@@ -44,15 +45,29 @@ pub(crate) enum Body {
     Route(Box<Route>),
     ReferenceGrant(Box<ReferenceGrant>),
     DnsEndpoint(Box<[Arc<Endpoint>]>),
+    TrafficSplit(Box<TrafficSplit>),
 }
 
 /// A Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Service {
-    /// True for the type ExternalName, whose endpoints are outside the cluster.
-    pub(crate) is_external_name: bool,
+    /// Origin of its endpoints.
+    pub(crate) origin: EndpointOrigin,
+    /// Its ports, sorted.
+    pub(crate) ports: Box<[u16]>,
     /// Its addresses for clients outside the cluster; `None` if it is neither of type LoadBalancer nor has external IPs.
     pub(crate) external: Option<Box<ExternalService>>,
+}
+
+/// The origin of the endpoints of a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum EndpointOrigin {
+    /// A host name (type ExternalName); `None` if the text is none.
+    Host(Option<Name>),
+    /// Pods that its selector chooses.
+    Pods,
+    /// Somebody writes its EndpointSlices: it has no selector.
+    Written,
 }
 
 /// A Service that clients outside the cluster reach.
@@ -109,13 +124,19 @@ pub(crate) enum Backend {
     Other,
 }
 
-/// The distinct backends that get traffic.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Backends {
-    /// The backends, sorted.
-    pub(crate) list: Box<[Backend]>,
-    /// True if backends are declared, perhaps only with a weight of 0. Without any, as with a redirect, the gateway itself answers.
-    pub(crate) is_declared: bool,
+/// The distinct backends, sorted, each with the sum of its weights; one with 0 gets no traffic. Without any, as with a redirect, the
+/// gateway itself answers.
+pub(crate) type Backends = Box<[(Backend, u32)]>;
+
+/// A TrafficSplit of SMI: the traffic for a Service goes to other ones instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TrafficSplit {
+    /// Name of the Service; empty without one.
+    pub(crate) service: Arc<str>,
+    /// Names of the other Services, sorted, with their weights.
+    pub(crate) backends: Box<[(Arc<str>, u32)]>,
+    /// True if it applies to a part of the requests only.
+    pub(crate) has_matches: bool,
 }
 
 /// An Ingress.
@@ -167,12 +188,10 @@ impl VirtualService {
 /// The destinations of a VirtualService.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Destinations {
-    /// Destinations that may be Services, sorted.
-    pub(crate) services: Box<[DestinationService]>,
-    /// True if further destinations are outside the cluster.
-    pub(crate) has_others: bool,
-    /// True if destinations are declared, perhaps only with a weight of 0.
-    pub(crate) is_declared: bool,
+    /// Destinations that may be Services, sorted, with the sums of their weights.
+    pub(crate) services: Box<[(DestinationService, u32)]>,
+    /// Sum of the weights of destinations outside the cluster; `None` without any.
+    pub(crate) others: Option<u32>,
 }
 
 /// A host of a destination that may be a Service.

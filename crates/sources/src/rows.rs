@@ -41,6 +41,7 @@ pub(crate) fn found_name(
                 object: exposure.object.clone(),
                 row,
                 ready: exposure.ready,
+                split: exposure.split.clone(),
                 services: Arc::clone(&services),
             });
         }

@@ -7,7 +7,10 @@ use fairway_contributions::{ReadRow, Row};
 use fairway_model::{ClusterName, ExposedServices, Name};
 use serde::{Deserialize, Serialize};
 
-use crate::found::{Found, FoundCluster, FoundName, FoundRow};
+use crate::{
+    found::{Found, FoundCluster, FoundName, FoundRow},
+    splits::{Place, Split, SplitPart},
+};
 
 #[derive(Serialize, Deserialize)]
 struct File {
@@ -31,7 +34,60 @@ struct SavedRow {
     object: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ready: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    split: Option<SavedSplit>,
     row: Row,
+}
+
+/// A split over clusters.
+#[derive(Serialize, Deserialize)]
+struct SavedSplit {
+    created: u64,
+    object: String,
+    weighted: bool,
+    parts: Vec<SavedPart>,
+}
+
+/// A backend, with the addresses or the host name of a gateway that it may stand for.
+#[derive(Serialize, Deserialize)]
+struct SavedPart {
+    weight: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ready: Option<u32>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    addresses: Vec<std::net::IpAddr>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
+}
+
+impl From<&Split> for SavedSplit {
+    fn from(split: &Split) -> Self {
+        let part = |SplitPart { weight, ready, place }: &SplitPart| {
+            let (addresses, host) = match place {
+                None => (Vec::new(), None),
+                Some(Place::Addresses(addresses)) => (addresses.to_vec(), None),
+                Some(Place::Host(host)) => (Vec::new(), Some(host.to_string())),
+            };
+            SavedPart { weight: *weight, ready: *ready, addresses, host }
+        };
+        let object = split.object.to_string();
+        let parts = split.parts.iter().map(part).collect();
+        Self { created: split.created, object, weighted: split.is_weighted, parts }
+    }
+}
+
+impl SavedSplit {
+    /// Returns the split; `None` if its object is invalid.
+    fn read(self) -> Option<Arc<Split>> {
+        let part = |SavedPart { weight, ready, addresses, host }: SavedPart| {
+            let host = host.and_then(|host| host.parse().ok()).map(Place::Host);
+            let addresses = (!addresses.is_empty()).then(|| Place::Addresses(addresses.into()));
+            SplitPart { weight, ready, place: host.or(addresses) }
+        };
+        let parts = self.parts.into_iter().map(part).collect();
+        let object = self.object.parse().ok()?;
+        Some(Arc::new(Split { created: self.created, object, is_weighted: self.weighted, parts }))
+    }
 }
 
 /// Returns the text of `kubernetes.json`.
@@ -46,6 +102,7 @@ pub(crate) fn encode(found: &Found) -> Vec<u8> {
             namespace,
             object: row.object.to_string(),
             ready: row.ready,
+            split: row.split.as_deref().map(SavedSplit::from),
             row: Row { endpoint, ..row.row.row.clone() },
         }
     };
@@ -74,13 +131,14 @@ pub(crate) fn decode(text: &[u8]) -> Result<Found, serde_json::Error> {
     let file: File = serde_json::from_slice(text)?;
     let cluster = |(key, saved): (String, Cluster)| {
         let key = ClusterName::new(&key).ok()?;
-        let row = |SavedRow { namespace, object, ready, row }: SavedRow| {
+        let row = |SavedRow { namespace, object, ready, split, row }: SavedRow| {
             Some(FoundRow {
                 owner: format!("kubernetes:{key}/{namespace}").into(),
                 tenant: Arc::new(Tenant::Namespace { cluster: key.to_string(), namespace }),
                 object: object.parse().ok()?,
                 row: Arc::new(ReadRow::new(row)),
                 ready,
+                split: split.and_then(SavedSplit::read),
                 services: Arc::default(),
             })
         };
@@ -116,12 +174,20 @@ mod tests {
             record_type: "A".to_owned(),
             ..Endpoint::default()
         };
+        let address = Place::Addresses(["192.0.2.2".parse().unwrap()].into());
+        let places = [None, Some(address), Some(Place::Host("lb.test".parse().unwrap()))];
         let row = FoundRow {
             owner: "kubernetes:eu1/shop".into(),
             tenant: Arc::new("namespace:eu1/shop".parse().unwrap()),
             object: "Service shop/web".parse().unwrap(),
             row: Arc::new(ReadRow::new(Row { since: 7, endpoint, held: None })),
             ready: Some(3),
+            split: Some(Arc::new(Split {
+                created: 7,
+                object: "TrafficSplit shop/web".parse().unwrap(),
+                is_weighted: true,
+                parts: places.map(|place| SplitPart { weight: 5, ready: Some(2), place }).into(),
+            })),
             services: Arc::default(),
         };
         let mut cluster = FoundCluster {

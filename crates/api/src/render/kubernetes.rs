@@ -1,17 +1,18 @@
 //! The state of Kubernetes APIs.
 
-use fairway_api_types::kubernetes_wire::{KindState, KubernetesState, ObjectProblem};
+use fairway_api_types::kubernetes_wire::{KindState, KubernetesState, ObjectProblem, WeightFactors};
+use fairway_control::configured::Configured;
 use fairway_health::load::ClusterLoad;
-use fairway_model::ContributionProblem;
+use fairway_model::{ClusterName, ContributionProblem, Member, Pool, WeightOrigin};
 use fairway_sources::{FoundCluster, KindStatus, SourceProblem, SourceStatus, WatchState};
 
 use super::services::missing_statistics;
 
-/// Returns the body for the Kubernetes API of a cluster. `warnings` are those about what its objects declare.
-pub(super) fn kubernetes_state<'a>(
+/// Returns the body for the Kubernetes API of a cluster. `warnings` are the problems of what its objects declare together with others.
+pub(super) fn kubernetes_state(
     status: &SourceStatus,
     (found, load): (Option<&FoundCluster>, Option<&ClusterLoad>),
-    warnings: impl Iterator<Item = &'a ContributionProblem>,
+    warnings: impl Iterator<Item = ObjectProblem>,
 ) -> KubernetesState {
     let problem = |SourceProblem { object, message }: &SourceProblem| ObjectProblem {
         object: object.clone(),
@@ -29,15 +30,56 @@ pub(super) fn kubernetes_state<'a>(
         names: status.names,
         names_outside: status.names_outside,
         kinds: status.kinds.iter().map(kind_state).collect(),
-        problems: status.problems.iter().map(problem).chain(warnings.map(refused)).take(PROBLEMS_MAX).collect(),
+        problems: status.problems.iter().map(problem).chain(warnings).take(PROBLEMS_MAX).collect(),
     }
 }
 
-fn refused(ContributionProblem { name, owner, message, .. }: &ContributionProblem) -> ObjectProblem {
+/// Returns the problem of a contribution that is refused.
+pub(super) fn refused(ContributionProblem { name, owner, message, .. }: &ContributionProblem) -> ObjectProblem {
     let namespace = owner.split_once('/').map_or("", |(_, namespace)| namespace);
     ObjectProblem { object: format!("{name} of namespace {namespace}"), message: message.clone() }
 }
 
+/// Returns the problems of splits in objects of a cluster.
+pub(super) fn split_problems<'a>(
+    configured: &'a Configured,
+    cluster: &'a ClusterName,
+) -> impl Iterator<Item = ObjectProblem> + 'a {
+    let all = configured.merged.weighed.values().flat_map(|weights| &weights.problems);
+    let own = all.filter(move |problem| problem.cluster == *cluster);
+    own.map(|problem| ObjectProblem { object: problem.object.to_string(), message: problem.message.clone() })
+}
+
+/// Returns the factors of the weight of a member. `origin` is the contribution that has it.
+pub(super) fn weight_factors(
+    configured: &Configured,
+    pool: &Pool,
+    member: &Member,
+    origin: Option<&WeightOrigin>,
+) -> WeightFactors {
+    let weights = configured.merged.weighed.get(&pool.name);
+    let factors = weights.and_then(|weights| weights.members.get(&member.cluster)).copied().unwrap_or_default();
+    let declared = configured.merged.declared.pools.get(&pool.name);
+    let declared = declared.and_then(|pool| pool.members.iter().find(|of| of.cluster == member.cluster));
+    let own = declared.map(|of| of.weight).or(origin.and_then(|origin| origin.weight));
+    let from = match (declared, own) {
+        (Some(_), _) if INTENT_POOLS.iter().any(|start| pool.name.as_str().starts_with(start)) => "intent",
+        (Some(_), _) => "pool",
+        (None, Some(_)) => "webhook",
+        (None, None) if factors.split.is_some() => "split",
+        (None, None) => "default",
+    };
+    let split = weights.and_then(|weights| weights.split.as_ref()).filter(|_| from == "split");
+    WeightFactors {
+        base: own.map_or(factors.split.unwrap_or(1), |weight| weight.0.into()),
+        from: from.to_owned(),
+        object: split.map(|(cluster, object)| format!("{cluster}: {object}")),
+        pods: factors.pods,
+    }
+}
+
+/// Beginnings of the names of the pools of intents.
+const INTENT_POOLS: [&str; 2] = ["compound+", "inbound+"];
 /// Maximum number of problems of one cluster.
 const PROBLEMS_MAX: usize = 100;
 

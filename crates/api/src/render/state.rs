@@ -23,14 +23,14 @@ use fairway_model::{
     AdaptiveTtl, Backend, Cluster, ClusterHost, ClusterName, ContributionProblem, DesiredState, Health, HealthStatus,
     Member, Name, OverrideAction, Permille, Pool, PoolName, SharedMap, Target, Timestamp, WeightOrigin,
 };
-use fairway_sources::{FoundCluster, SourceStatus};
+use fairway_sources::{FoundCluster, SourceStatus, ready_endpoints};
 use fairway_zones::{ServingState, TargetIndex};
 
 use crate::state::Operates;
 
 use super::{
     cause, eligibility_word,
-    kubernetes::kubernetes_state,
+    kubernetes::{kubernetes_state, refused, split_problems, weight_factors},
     load_state, member_eligibility, override_state, percent, pool_pin, probe_state, reload_report,
     services::{service_load, service_states},
     shares::{arrived, shares},
@@ -228,11 +228,9 @@ impl Renderer<'_> {
             kubernetes: self.sources.get(name).map(|status| {
                 let owner = format!("kubernetes:{name}/");
                 let evidence = (self.found(name), load.copied());
-                kubernetes_state(
-                    status,
-                    evidence,
-                    self.warnings.iter().filter(move |warning| warning.owner.starts_with(&owner)),
-                )
+                let warnings = self.warnings.iter().filter(|warning| warning.owner.starts_with(&owner)).map(refused);
+                let of_splits = split_problems(&self.published.configured, name);
+                kubernetes_state(status, evidence, warnings.chain(of_splits))
             }),
             dns_name: cluster.dns_name.as_ref().map(ToString::to_string),
             region: cluster.location.as_ref().and_then(|location| location.region.clone()),
@@ -288,11 +286,18 @@ impl Renderer<'_> {
         let addresses = self.desired.clusters.get(&member.cluster).map(|cluster| &cluster.addresses[..]);
         let addresses = addresses.unwrap_or_default().iter().map(|address| (member.cluster.clone(), *address));
         let schedule = self.serving.runtime.schedule(&self.serving.snapshot, &pool.name, &member.cluster);
-        let eligibility = member_eligibility(self.serving, &self.published.configured, &pool.name, &member.cluster);
+        let configured = &self.published.configured;
+        let eligibility = member_eligibility(self.serving, configured, &pool.name, &member.cluster);
+        let origin = self.origins.get(&(&pool.name, &member.cluster)).copied();
+        let found = self.found(&member.cluster);
+        let ready = found.and_then(|found| {
+            ready_endpoints(&member.cluster, found, &configured.merged.clusters, self.names_of(pool))
+        });
         MemberState {
             cluster: member.cluster.to_string(),
             weight: member.weight.0,
-            weight_from: self.origins.get(&(&pool.name, &member.cluster)).map(|origin| WeightFrom {
+            weight_factors: weight_factors(configured, pool, member, origin),
+            weight_from: origin.map(|origin| WeightFrom {
                 owner: origin.owner.to_string(),
                 set: origin.set.to_string(),
                 declared: origin.weight.map(|weight| weight.0),
@@ -303,8 +308,8 @@ impl Renderer<'_> {
             schedule: schedule.map(ToString::to_string),
             share,
             addresses: addresses.map(|address| self.address(pool, &address)).collect(),
-            ready_endpoints: self.found(&member.cluster).and_then(|found| found.ready(self.names_of(pool))),
-            services: self.found(&member.cluster).map_or_else(Vec::new, |found| {
+            ready_endpoints: ready,
+            services: found.map_or_else(Vec::new, |found| {
                 service_states(found, self.loads.get(&member.cluster).copied(), self.names_of(pool))
             }),
             service_load: member.service.as_ref().filter(|_| pool.is_by_service()).map(|service| {

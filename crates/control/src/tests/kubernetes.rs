@@ -6,7 +6,7 @@ use fairway_access::Tenant;
 use fairway_contributions::{ReadRow, Row};
 use fairway_model::{ClusterName, SplitMix};
 use fairway_providers::{Endpoint, Property};
-use fairway_sources::{Found, FoundCluster, FoundName, FoundRow, Kind, ObjectKey};
+use fairway_sources::{Found, FoundCluster, FoundName, FoundRow, Kind, ObjectKey, Place, Split, SplitPart};
 
 /// Changes a name, or now and then the addresses, of a cluster.
 pub(super) fn edit_found(found: &mut Found, dice: &mut SplitMix) {
@@ -53,12 +53,19 @@ fn exposed(cluster: &str, text: &str, dice: &mut SplitMix) -> FoundName {
         ..Endpoint::default()
     };
     let ready = dice.below(5);
+    let other = Place::Addresses([[192, 0, 2, 1 + dice.below(3) as u8].into()].into());
+    let places = [None, Some(other), Some(Place::Host("lb2.elb.example".parse().unwrap()))].into_iter();
+    let part = |place| SplitPart { weight: dice.below(4), ready: Some(dice.below(2) as u32), place };
+    let parts = places.map(part).collect();
+    let object = ObjectKey::new(Kind::TrafficSplit, namespace, "s");
+    let split = Split { created: dice.below(3), object, is_weighted: true, parts };
     let row = FoundRow {
         owner: format!("kubernetes:{cluster}/{namespace}").into(),
         tenant: Arc::new(Tenant::Namespace { cluster: cluster.to_owned(), namespace: namespace.to_owned() }),
         object: ObjectKey::new(Kind::HttpRoute, namespace, "r"),
         row: Arc::new(ReadRow::new(Row { since: dice.below(3), endpoint, held: None })),
         ready: (ready < 4).then_some(ready as u32),
+        split: (dice.below(3) == 0).then(|| Arc::new(split)),
         services: Arc::default(),
     };
     FoundName { rows: [row].into() }

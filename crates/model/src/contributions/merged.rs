@@ -49,6 +49,14 @@ impl MergedNames {
         self.names.get(name).map(|of_name| &**of_name)
     }
 
+    /// Returns true if a cluster is a contributed member of a name, without a weight.
+    pub fn is_unweighted(&self, name: &Name, cluster: &ClusterName) -> bool {
+        let Some(of_name) = self.of_name(name) else { return false };
+        let pool = of_name.pool.as_ref().and_then(|pool| self.desired.pools.get(pool));
+        let mut members = pool.into_iter().flat_map(|pool| &pool.members).zip(&of_name.origins);
+        members.any(|(member, origin)| member.cluster == *cluster && origin.weight.is_none())
+    }
+
     /// Returns every contributed name with its merged contributions.
     pub fn names(&self) -> impl Iterator<Item = (&Name, &ContributedName)> {
         self.names.iter().map(|(name, of_name)| (name, &**of_name))

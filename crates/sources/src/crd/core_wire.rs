@@ -11,7 +11,8 @@ use serde::Deserialize;
 
 use super::lenient_wire::{List, Maybe};
 use crate::objects::{
-    Backend, Backends, EndpointSlice, ExternalService, HostPattern, Ingress, Selector, Service, Targets,
+    Backend, Backends, EndpointOrigin, EndpointSlice, ExternalService, HostPattern, Ingress, Selector, Service,
+    TargetText, Targets,
 };
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -21,6 +22,8 @@ pub(crate) struct ServiceSpec {
     selector: Maybe<BTreeMap<String, String>>,
     #[serde(rename = "externalIPs")]
     external_ips: List<String>,
+    #[serde(rename = "externalName")]
+    external_name: Maybe<String>,
     ports: List<ServicePort>,
 }
 
@@ -74,17 +77,24 @@ pub(crate) fn selector(labels: Maybe<BTreeMap<String, String>>) -> Selector {
 pub(crate) fn service(metadata: &ObjectMeta, spec: ServiceSpec, status: LoadBalancerStatus) -> Service {
     let service_type = spec.r#type.0.unwrap_or_default();
     let is_load_balancer = service_type == "LoadBalancer";
+    let selector = selector(spec.selector);
+    let origin = match TargetText::read(&spec.external_name.0.unwrap_or_default()) {
+        TargetText::Host(name) if service_type == "ExternalName" => EndpointOrigin::Host(Some(name)),
+        _ if service_type == "ExternalName" => EndpointOrigin::Host(None),
+        _ if selector.0.is_empty() => EndpointOrigin::Written,
+        _ => EndpointOrigin::Pods,
+    };
+    let ports: BTreeSet<u16> = spec.ports.into_iter().filter_map(|port| port.port.0).collect();
     let external = (is_load_balancer || !spec.external_ips.0.is_empty()).then(|| {
         let has_istio_label = metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(ISTIO_LABEL));
-        let selector = selector(spec.selector);
         let is_istio = has_istio_label || selector.0.iter().any(|(key, _)| **key == *ISTIO_LABEL);
         let status = if is_load_balancer { status.texts() } else { Vec::new() };
         let (targets, omitted) = targets(if spec.external_ips.0.is_empty() { &status } else { &spec.external_ips.0 });
         let targets = Arc::new(targets);
-        let has_status_port = spec.ports.into_iter().any(|port| port.port.0 == Some(STATUS_PORT));
+        let has_status_port = ports.contains(&STATUS_PORT);
         Box::new(ExternalService { is_load_balancer, is_istio, has_status_port, selector, targets, omitted })
     });
-    Service { is_external_name: service_type == "ExternalName", external }
+    Service { origin, ports: ports.into_iter().collect(), external }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -189,8 +199,9 @@ pub(crate) fn ingress(namespace: &Arc<str>, spec: IngressSpec, status: LoadBalan
     }
 }
 
+/// Returns backends of paths: they have no weights.
 fn backends(list: BTreeSet<Backend>) -> Backends {
-    Backends { is_declared: !list.is_empty(), list: list.into_iter().collect() }
+    list.into_iter().map(|backend| (backend, 1)).collect()
 }
 
 /// Key of the label of Istio's ingress gateways.

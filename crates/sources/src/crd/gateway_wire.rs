@@ -1,16 +1,19 @@
 //! Objects of the Gateway API as JSON.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde::Deserialize;
 
 use super::{
     core_wire::targets,
-    lenient_wire::{List, Maybe},
+    lenient_wire::{List, Maybe, Share},
 };
 use crate::objects::{
-    AllowedRoutes, Backend, Backends, GATEWAY_GROUP, Gateway, HostPattern, Kind, Listener, ListenerSet, ObjectKey,
-    Parent, Protocol, ReferenceGrant, Route,
+    AllowedRoutes, Backend, GATEWAY_GROUP, Gateway, HostPattern, Kind, Listener, ListenerSet, ObjectKey, Parent,
+    Protocol, ReferenceGrant, Route,
 };
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -186,7 +189,7 @@ struct BackendRef {
     kind: Maybe<String>,
     namespace: Maybe<String>,
     name: Maybe<String>,
-    weight: Maybe<i64>,
+    weight: Share,
 }
 
 impl BackendRef {
@@ -226,19 +229,17 @@ pub(crate) fn route(namespace: &Arc<str>, spec: RouteSpec, status: RouteStatus) 
         let (key, section, port) = target;
         Some(Parent { key, section, port, is_accepted })
     };
-    let mut backends = BTreeSet::new();
-    let mut is_declared = false;
+    let mut backends = BTreeMap::<Backend, u32>::new();
     for backend in spec.rules.into_iter().flat_map(|rule| rule.backend_refs) {
-        is_declared = true;
-        if backend.weight.0.unwrap_or(1) > 0 {
-            backends.insert(backend.into_backend(namespace));
-        }
+        let weight = backend.weight.or(1);
+        let sum = backends.entry(backend.into_backend(namespace)).or_default();
+        *sum = sum.saturating_add(weight);
     }
     let hosts: BTreeSet<_> = spec.hostnames.0.iter().map(|host| HostPattern::new(host)).collect();
     Route {
         hosts: hosts.into_iter().collect(),
         parents: spec.parent_refs.0.iter().filter_map(parent).collect(),
-        backends: Backends { list: backends.into_iter().collect(), is_declared },
+        backends: backends.into_iter().collect(),
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::{
     core_wire::selector,
-    lenient_wire::{List, Maybe},
+    lenient_wire::{List, Maybe, Share},
 };
 use crate::objects::{
     DestinationService, Destinations, HostPattern, IstioGateway, NamespaceFilter, ServerHost, ServerHosts,
@@ -75,7 +75,7 @@ struct Routing {
 #[serde(default)]
 struct WeightedDestination {
     destination: Maybe<Destination>,
-    weight: Maybe<i64>,
+    weight: Share,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -112,8 +112,7 @@ pub(crate) fn virtual_service(namespace: &Arc<str>, spec: VirtualServiceSpec) ->
         export_to,
         destinations: Destinations {
             services: destinations.services.into_iter().collect(),
-            has_others: destinations.has_others,
-            is_declared: destinations.is_declared,
+            others: destinations.others,
         },
         delegates: delegates.into_iter().collect(),
     }
@@ -136,26 +135,26 @@ fn delegate(own: &Arc<str>, delegate: &Delegate) -> Option<(Arc<str>, Arc<str>)>
 /// Distinct destinations.
 #[derive(Default)]
 struct DestinationSet {
-    services: BTreeSet<DestinationService>,
-    has_others: bool,
-    is_declared: bool,
+    services: BTreeMap<DestinationService, u32>,
+    others: Option<u32>,
 }
 
 impl DestinationSet {
-    /// Adds the destinations of one route. Its only one gets all traffic, whatever its weight. Among several, a missing weight means 0,
-    /// as in Istio.
+    /// Adds the destinations of one route. Its only one gets all traffic, whatever its weight; without one it counts as 100. Among
+    /// several, a missing weight means 0, as in Istio.
     fn add(&mut self, namespace: &Arc<str>, route: Vec<WeightedDestination>) {
         let is_only = route.len() == 1;
         for WeightedDestination { destination, weight } in route {
             let Some(host) = destination.0.and_then(|destination| destination.host.0) else { continue };
-            self.is_declared = true;
-            if !is_only && weight.0.unwrap_or_default() <= 0 {
-                continue;
-            }
-            match service(namespace, &host) {
-                Some(service) => _ = self.services.insert(service),
-                None => self.has_others = true,
-            }
+            let weight = match weight.or(0) {
+                0 if is_only => 100,
+                weight => weight,
+            };
+            let sum = match service(namespace, &host) {
+                Some(service) => self.services.entry(service).or_default(),
+                None => self.others.get_or_insert_default(),
+            };
+            *sum = sum.saturating_add(weight);
         }
     }
 }

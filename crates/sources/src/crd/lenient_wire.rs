@@ -38,6 +38,22 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for List<T> {
     }
 }
 
+/// A weight: a whole number. A negative one counts as 0, a larger one than the Gateway API allows as its limit.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Share(Maybe<i64>);
+
+impl Share {
+    /// Returns the weight; `missing` without one.
+    pub(crate) fn or(&self, missing: u32) -> u32 {
+        let weight = |weight: i64| u32::try_from(weight.clamp(0, Self::MAX)).unwrap_or_default();
+        self.0.0.map_or(missing, weight)
+    }
+
+    /// The largest weight.
+    const MAX: i64 = 1_000_000;
+}
+
 impl<T> IntoIterator for List<T> {
     type Item = T;
     type IntoIter = std::vec::IntoIter<T>;

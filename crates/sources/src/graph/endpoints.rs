@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::objects::{Body, Kind, Object, ObjectKey};
+use crate::objects::{Body, EndpointOrigin, Kind, Object, ObjectKey};
 
 /// The EndpointSlices of each Service.
 #[derive(Debug, Default)]
@@ -44,7 +44,8 @@ impl EndpointIndex {
         }
     }
 
-    /// Counts the endpoints of Services whose slices changed. Returns the Services whose number changed.
+    /// Counts the endpoints of Services whose slices changed. Returns the Services whose number changed, and those without a selector:
+    /// their addresses matter, too.
     pub(super) fn refresh(&mut self, objects: &BTreeMap<ObjectKey, Object>) -> Vec<ObjectKey> {
         let mut changed = Vec::new();
         for key in std::mem::take(&mut self.stale) {
@@ -54,7 +55,8 @@ impl EndpointIndex {
             if service.slices.is_empty() {
                 self.services.remove(&key);
             }
-            if before != ready {
+            let is_written = |object: &Object| matches!(&object.body, Body::Service(service) if service.origin == EndpointOrigin::Written);
+            if before != ready || objects.get(&key).is_some_and(is_written) {
                 changed.push(key);
             }
         }

@@ -7,10 +7,9 @@ use std::{
 
 use fairway_providers::Endpoint;
 
-use super::{Declared, Exposure, Graph, names::Group};
+use super::{Declared, Exposure, Graph, backends::Reached, names::Group};
 use crate::objects::{
-    Backend, Backends, Body, DnsAnnotations, HostPattern, Ingress, Kind, Object, ObjectKey, Service, TargetText,
-    Targets,
+    Body, DnsAnnotations, HostPattern, Ingress, Kind, Object, ObjectKey, Service, TargetText, Targets,
 };
 
 /// The result of an evaluation.
@@ -40,39 +39,12 @@ impl Evaluated {
 pub(super) struct Evaluation<'g> {
     pub(super) graph: &'g Graph,
     pub(super) key: &'g ObjectKey,
-    object: &'g Object,
+    pub(super) object: &'g Object,
     groups: Vec<Group>,
     lookups: BTreeSet<ObjectKey>,
     problems: Vec<Arc<str>>,
     /// Number of problems over the limit.
     omitted: usize,
-}
-
-/// The ready endpoints of several backends.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Readiness {
-    /// Sum of the known numbers.
-    count: u32,
-    /// True if a number is unknown, or there is no backend at all.
-    is_unknown: bool,
-}
-
-impl Readiness {
-    /// Returns the readiness of backends before any of them is counted.
-    pub(super) fn new(is_declared: bool) -> Self {
-        Self { count: 0, is_unknown: !is_declared }
-    }
-
-    /// Counts a Service, or (`None`) a backend whose number is unknown.
-    pub(super) fn add(&mut self, ready: Option<u32>) {
-        self.count = self.count.saturating_add(ready.unwrap_or_default());
-        self.is_unknown |= ready.is_none();
-    }
-
-    /// Returns the number of ready endpoints; `None` if no known backend is ready and one is unknown.
-    pub(super) fn ready(self) -> Option<u32> {
-        (self.count > 0 || !self.is_unknown).then_some(self.count)
-    }
 }
 
 /// The gateway of names.
@@ -110,7 +82,7 @@ impl<'g> Evaluation<'g> {
             Body::ListenerSet(set) => self.listener_set(set),
             Body::Route(route) => self.route(route),
             Body::DnsEndpoint(endpoints) => self.dns_endpoint(endpoints),
-            Body::EndpointSlice(_) | Body::ReferenceGrant(_) => {}
+            Body::EndpointSlice(_) | Body::ReferenceGrant(_) | Body::TrafficSplit(_) => {}
         }
     }
 
@@ -124,29 +96,28 @@ impl<'g> Evaluation<'g> {
         if names.is_empty() {
             return;
         }
-        let mut readiness = Readiness::new(true);
-        readiness.add(Some(self.graph.ready(self.key)));
-        self.expose(names, Through { key: Some(self.key), targets: &external.targets, dns: None }, readiness.ready());
+        let reached = Reached { ready: Some(self.graph.ready(self.key)), split: None };
+        self.expose(names, Through { key: Some(self.key), targets: &external.targets, dns: None }, &reached);
     }
 
-    /// The hosts of an Ingress have backends of their own, so they are grouped by the numbers of ready endpoints.
+    /// The hosts of an Ingress have backends of their own, so they are grouped by what these have.
     fn ingress(&mut self, ingress: &'g Ingress) {
         self.report_omitted(ingress.omitted);
-        let mut by_ready = BTreeMap::<Option<u32>, BTreeSet<Arc<str>>>::new();
+        let mut groups = BTreeMap::<Reached, BTreeSet<Arc<str>>>::new();
         let mut annotated = self.annotated_names();
         for (host, backends) in &ingress.hosts {
             if let HostPattern::Name(name) = host {
                 annotated.remove(name);
-                by_ready.entry(self.ready(backends)).or_default().insert(Arc::clone(name));
+                groups.entry(self.reach(backends)).or_default().insert(Arc::clone(name));
             } else {
                 self.report_host(host);
             }
         }
         if !annotated.is_empty() {
-            by_ready.entry(self.ready(&ingress.all)).or_default().append(&mut annotated);
+            groups.entry(self.reach(&ingress.all)).or_default().append(&mut annotated);
         }
-        for (ready, names) in by_ready {
-            self.expose(names, Through { key: None, targets: &ingress.targets, dns: None }, ready);
+        for (reached, names) in groups {
+            self.expose(names, Through { key: None, targets: &ingress.targets, dns: None }, &reached);
         }
     }
 
@@ -155,7 +126,7 @@ impl<'g> Evaluation<'g> {
             match HostPattern::new(&endpoint.dns_name) {
                 HostPattern::Name(name) => {
                     let declared = Declared::Endpoint(Endpoint::clone(endpoint));
-                    self.push(BTreeSet::from([name]), declared, None, self.object.dns.clone());
+                    self.push(BTreeSet::from([name]), declared, &Reached::default(), self.object.dns.clone());
                 }
                 host => self.report_host(&host),
             }
@@ -163,7 +134,7 @@ impl<'g> Evaluation<'g> {
     }
 
     /// Exposes names through a gateway. Without an address the names are not exposed, which is a problem.
-    pub(super) fn expose(&mut self, names: BTreeSet<Arc<str>>, through: Through<'_>, ready: Option<u32>) {
+    pub(super) fn expose(&mut self, names: BTreeSet<Arc<str>>, through: Through<'_>, reached: &Reached) {
         if names.is_empty() {
             return;
         }
@@ -176,14 +147,14 @@ impl<'g> Evaluation<'g> {
         }
         let declared = Declared::Gateway { gateway: through.key.cloned(), targets };
         let dns = DnsAnnotations::merged(self.object.dns.as_ref(), through.dns);
-        self.push(names, declared, ready, dns);
+        self.push(names, declared, reached, dns);
     }
 
     fn push(
         &mut self,
         names: BTreeSet<Arc<str>>,
         declared: Declared,
-        ready: Option<u32>,
+        reached: &Reached,
         dns: Option<Arc<DnsAnnotations>>,
     ) {
         let exposure = Exposure {
@@ -191,7 +162,8 @@ impl<'g> Evaluation<'g> {
             object: self.key.clone(),
             created: self.object.created,
             declared,
-            ready,
+            ready: reached.ready,
+            split: reached.split.clone(),
             dns,
         };
         self.groups.push(Group { exposure: Arc::new(exposure), names: names.into_iter().collect() });
@@ -227,35 +199,6 @@ impl<'g> Evaluation<'g> {
             }
         }
         names
-    }
-
-    /// Returns the number of ready endpoints of backends.
-    pub(super) fn ready(&mut self, backends: &Backends) -> Option<u32> {
-        let mut readiness = Readiness::new(backends.is_declared);
-        for backend in &backends.list {
-            match backend {
-                Backend::Other => readiness.add(None),
-                Backend::Service { namespace, name } => {
-                    if !self.is_permitted(namespace, name) {
-                        continue;
-                    }
-                    let key = ObjectKey::new(Kind::Service, Arc::clone(namespace), Arc::clone(name));
-                    match self.service_readiness(&key) {
-                        Some(ready) => readiness.add(ready),
-                        None => self.report(|| format!("backend {key} does not exist, so it has no ready endpoint")),
-                    }
-                }
-            }
-        }
-        readiness.ready()
-    }
-
-    /// Returns the number of ready endpoints of a Service, `Some(None)` if it is unknown, or `None` if the Service does not exist.
-    pub(super) fn service_readiness(&mut self, key: &ObjectKey) -> Option<Option<u32>> {
-        match self.look_up(key)?.body {
-            Body::Service(Service { is_external_name: true, .. }) => Some(None),
-            _ => Some(Some(self.graph.ready(key))),
-        }
     }
 
     /// Returns an object, and records the dependency on it.

@@ -5,7 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use super::evaluation::{Evaluation, Through};
+use super::{
+    backends::Reached,
+    evaluation::{Evaluation, Through},
+};
 use crate::objects::{
     AllowedRoutes, Body, Gateway, HostPattern, Kind, Listener, ListenerSet, ObjectKey, Parent, Route,
 };
@@ -48,7 +51,7 @@ impl<'g> Evaluation<'g> {
             fitting.for_each(|listener| add_common(names, self.key.kind, route, listener));
         }
         let annotated = self.annotated_names();
-        let ready = if names_by_gateway.is_empty() { None } else { self.ready(&route.backends) };
+        let reached = if names_by_gateway.is_empty() { Reached::default() } else { self.reach(&route.backends) };
         for (key, mut names) in names_by_gateway {
             names.extend(annotated.iter().cloned());
             if names.is_empty() {
@@ -61,7 +64,7 @@ impl<'g> Evaluation<'g> {
             let Some(object) = self.look_up(&key) else { continue };
             let Body::Gateway(gateway) = &object.body else { continue };
             let through = Through { key: Some(&key), targets: &gateway.targets, dns: object.dns.as_ref() };
-            self.expose(names, through, ready);
+            self.expose(names, through, &reached);
         }
     }
 

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::evaluation::{Evaluation, Readiness, Through};
+use super::{
+    backends::{Collected, Reached},
+    evaluation::{Evaluation, Through},
+};
 use crate::objects::{
     Body, Destinations, DnsAnnotations, HostPattern, IstioGateway, Kind, ObjectKey, Targets, VirtualService,
 };
@@ -12,7 +15,7 @@ impl<'g> Evaluation<'g> {
     pub(super) fn istio_gateway(&mut self, gateway: &'g IstioGateway) {
         self.report_invalid(&gateway.invalid);
         let names = self.annotated_names();
-        self.expose_through_services(names, self.key, gateway, None, None);
+        self.expose_through_services(names, self.key, gateway, None, &Reached::default());
     }
 
     pub(super) fn virtual_service(&mut self, service: &'g VirtualService) {
@@ -27,7 +30,7 @@ impl<'g> Evaluation<'g> {
             }
             return;
         }
-        let ready = self.virtual_service_ready(service);
+        let reached = self.virtual_service_reached(service);
         for (namespace, name) in &service.gateways {
             let key = ObjectKey::new(Kind::IstioGateway, Arc::clone(namespace), Arc::clone(name));
             let Some(object) = self.look_up(&key) else {
@@ -48,7 +51,7 @@ impl<'g> Evaluation<'g> {
                 }
             }
             let names = common.names.into_iter().chain(annotated.iter().cloned()).collect();
-            self.expose_through_services(names, &key, gateway, object.dns.as_ref(), ready);
+            self.expose_through_services(names, &key, gateway, object.dns.as_ref(), &reached);
         }
     }
 
@@ -59,7 +62,7 @@ impl<'g> Evaluation<'g> {
         key: &ObjectKey,
         gateway: &'g IstioGateway,
         dns: Option<&Arc<DnsAnnotations>>,
-        ready: Option<u32>,
+        reached: &Reached,
     ) {
         if names.is_empty() {
             return;
@@ -68,7 +71,7 @@ impl<'g> Evaluation<'g> {
         if self.replaced_targets(dns).is_some() {
             // The addresses are the same for each Service.
             let key = services.first().map(|(key, _)| key);
-            return self.expose(names, Through { key, targets: &Arc::default(), dns }, ready);
+            return self.expose(names, Through { key, targets: &Arc::default(), dns }, reached);
         }
         let with_addresses: Vec<_> = services.iter().filter(|(_, targets)| !targets.is_empty()).collect();
         if with_addresses.is_empty() {
@@ -82,16 +85,15 @@ impl<'g> Evaluation<'g> {
                 });
                 return;
             }
-            return self.expose(names, Through { key: Some(key), targets: &none, dns }, ready);
+            return self.expose(names, Through { key: Some(key), targets: &none, dns }, reached);
         }
         for (key, targets) in with_addresses {
-            self.expose(names.clone(), Through { key: Some(key), targets, dns }, ready);
+            self.expose(names.clone(), Through { key: Some(key), targets, dns }, reached);
         }
     }
 
-    /// Returns the number of ready endpoints of the destinations of a VirtualService and its delegates. Delegates of delegates do not
-    /// count, as in Istio.
-    fn virtual_service_ready(&mut self, service: &'g VirtualService) -> Option<u32> {
+    /// Returns the endpoints of the destinations of a VirtualService and its delegates. Delegates of delegates do not count, as in Istio.
+    fn virtual_service_reached(&mut self, service: &'g VirtualService) -> Reached {
         let mut all = vec![&service.destinations];
         for (namespace, name) in &service.delegates {
             let key = ObjectKey::new(Kind::VirtualService, Arc::clone(namespace), Arc::clone(name));
@@ -106,31 +108,23 @@ impl<'g> Evaluation<'g> {
                 _ => self.report(|| format!("delegate {key} does not exist")),
             }
         }
-        let is_declared = !service.delegates.is_empty() || all.iter().any(|of| of.is_declared);
-        let mut readiness = Readiness::new(is_declared);
-        self.add_destinations(&all, &mut readiness);
-        readiness.ready()
-    }
-
-    fn add_destinations(&mut self, all: &[&'g Destinations], readiness: &mut Readiness) {
-        if all.iter().any(|of| of.has_others) {
-            readiness.add(None);
-        }
-        let services: BTreeSet<_> = all.iter().flat_map(|of| &of.services).collect();
-        let mut counted = BTreeSet::new();
-        for service in services {
-            let key = ObjectKey::new(Kind::Service, Arc::clone(&service.namespace), Arc::clone(&service.name));
-            let ready = self.service_readiness(&key);
-            if ready.is_none() && !service.is_ambiguous {
+        let mut collected = Collected::default();
+        for (destination, weight) in all.iter().flat_map(|of| &of.services) {
+            let (namespace, name) = (Arc::clone(&destination.namespace), Arc::clone(&destination.name));
+            let key = ObjectKey::new(Kind::Service, namespace, name);
+            if self.collect(&key, *weight, &mut collected) {
+                continue;
+            }
+            if !destination.is_ambiguous {
                 // A mesh of several clusters may have it in another one, and the gateway leads there.
                 self.report(|| {
                     format!("destination {key} does not exist in this cluster, so its endpoints are unknown")
                 });
             }
-            // Two hosts may stand for one Service, such as web.shop and web.shop.svc.
-            if counted.insert(key) {
-                readiness.add(ready.flatten());
-            }
+            collected.add_unknown(*weight, None);
         }
+        all.iter().filter_map(|of| of.others).for_each(|weight| collected.add_unknown(weight, None));
+        let has_any = |of: &&Destinations| !of.services.is_empty() || of.others.is_some();
+        self.reached(collected, !service.delegates.is_empty() || all.iter().any(has_any))
     }
 }

@@ -7,6 +7,7 @@ mod incremental;
 mod istio;
 mod random;
 mod size;
+mod splits;
 
 use fairway_model::Name;
 use serde_json::{Value, json};
@@ -112,6 +113,7 @@ fn read(value: Value) -> (ObjectKey, Object) {
         "UDPRoute" => of::<crd::UdpRoute>,
         "ReferenceGrant" => of::<crd::ReferenceGrant>,
         "DNSEndpoint" => of::<crd::DnsEndpoint>,
+        "TrafficSplit" => of::<crd::TrafficSplit>,
         _ => panic!("{kind}"),
     };
     reader(value).unwrap()
@@ -211,4 +213,11 @@ fn parent(path: &str) -> Value {
 
 fn backend(name: &str) -> Value {
     json!({"name": name, "port": 80})
+}
+
+/// Returns a TrafficSplit of a Service with backends `(Service, weight)`.
+fn traffic_split(path: &str, service: &str, backends: &[(&str, i64)]) -> Value {
+    let backend = |(service, weight): &(&str, i64)| json!({"service": service, "weight": weight});
+    let backends: Vec<_> = backends.iter().map(backend).collect();
+    object("TrafficSplit", path, json!({"spec": {"service": service, "backends": backends}}))
 }

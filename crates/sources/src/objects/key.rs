@@ -33,11 +33,13 @@ pub enum Kind {
     ReferenceGrant,
     /// DNSEndpoint of ExternalDNS.
     DnsEndpoint,
+    /// TrafficSplit of SMI.
+    TrafficSplit,
 }
 
 impl Kind {
     /// All kinds, in their order.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Service,
         Self::EndpointSlice,
         Self::Ingress,
@@ -52,6 +54,7 @@ impl Kind {
         Self::UdpRoute,
         Self::ReferenceGrant,
         Self::DnsEndpoint,
+        Self::TrafficSplit,
     ];
 
     /// Returns group, version, kind and plural of its resources, in order of preference: a cluster may serve only some of the versions.
@@ -92,6 +95,7 @@ impl Kind {
                 (GATEWAY_GROUP, "v1beta1", "ReferenceGrant", "referencegrants"),
             ],
             Self::DnsEndpoint => &[("externaldns.k8s.io", "v1alpha1", "DNSEndpoint", "dnsendpoints")],
+            Self::TrafficSplit => &[("split.smi-spec.io", "v1alpha4", "TrafficSplit", "trafficsplits")],
         }
     }
 

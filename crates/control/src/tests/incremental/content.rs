@@ -45,6 +45,7 @@ pub(super) fn differences(ours: &MergedState, theirs: &MergedState) -> Vec<&'sta
         ("monitors", ours.desired.monitors == theirs.desired.monitors),
         ("clusters", ours.desired.clusters == theirs.desired.clusters),
         ("desired", ours.desired == theirs.desired),
+        ("weighed", ours.weighed == theirs.weighed),
         ("not_in_files", ours.not_in_files == theirs.not_in_files),
         ("conflicts", ours.conflicts == theirs.conflicts),
         ("contributed", ours.contributed == theirs.contributed),

@@ -38,7 +38,7 @@ impl Draw {
     }
 
     fn object(&mut self) -> Value {
-        let object = match self.0.below(11) {
+        let object = match self.0.below(12) {
             0 => self.service(),
             1 | 2 => self.slice(),
             3 => self.ingress(),
@@ -47,6 +47,7 @@ impl Draw {
             7 => self.gateway(),
             8 => self.listener_set(),
             9 => self.route(),
+            10 => self.traffic_split(),
             _ => self.rest(),
         };
         self.with_annotations(object)
@@ -78,7 +79,12 @@ impl Draw {
             selector[label] = json!(self.one(&["1", "2"]));
         }
         let external_ips = if self.is(10) { vec!["198.51.100.9"] } else { vec![] };
-        let spec = json!({"type": kind, "selector": selector, "externalIPs": external_ips});
+        let (ports, host) = (self.some(&["80", "81"]), self.one(&["gw.example.com", "Gw.example.com.", "/"]));
+        let ports: Vec<_> = ports.iter().map(|port| json!({"port": port.parse::<u16>().unwrap()})).collect();
+        let mut spec = json!({"type": kind, "selector": selector, "externalIPs": external_ips, "ports": ports});
+        if kind == "ExternalName" {
+            spec["externalName"] = json!(host);
+        }
         let path = self.path(&["s", "t"]);
         object("Service", &path, json!({"spec": spec, "status": {"loadBalancer": {"ingress": ingress}}}))
     }
@@ -91,6 +97,19 @@ impl Draw {
             slice["endpoints"][0]["conditions"] = json!({"ready": false});
         }
         slice
+    }
+
+    fn traffic_split(&mut self) -> Value {
+        let mut backends = Vec::new();
+        for name in self.some(&["s", "t", "t", "gone"]) {
+            backends.push((name, self.0.below(4) as i64 - 1));
+        }
+        let path = self.path(&["s", "u"]);
+        let mut split = traffic_split(&path, self.one(&["s", "t"]), &backends);
+        if self.is(15) {
+            split["spec"]["matches"] = json!([{"kind": "HTTPRouteGroup", "name": "canary"}]);
+        }
+        split
     }
 
     fn ingress(&mut self) -> Value {
@@ -122,6 +141,9 @@ impl Draw {
         let gateways = self.some(&["a/g", "b/g", "g", "h", "mesh"]);
         let hosts = if self.is(25) { vec![] } else { self.some(HOSTS) };
         let mut service = virtual_service(&path, &gateways, &hosts, &self.some(SERVICES));
+        for route in service["spec"]["http"][0]["route"].as_array_mut().unwrap() {
+            route["weight"] = json!(self.0.below(3));
+        }
         if self.is(30) {
             let (name, namespace) = (self.one(&["v", "w"]), self.one(NAMESPACES));
             service["spec"]["http"][0]["delegate"] = json!({"name": name, "namespace": namespace});
@@ -200,14 +222,14 @@ fn exposures(graph: &Graph) -> Exposures {
     graph.names().map(of).collect()
 }
 
-/// Plays a history. Returns the number of names that changed.
-fn play(seed: u64) -> usize {
+/// Plays a history. Returns the number of names that changed, and of exposures with backends that may stand for other clusters.
+fn play(seed: u64) -> (usize, usize) {
     let mut draw = Draw(SplitMix::new(seed));
     let mut graph = Graph::new();
     let mut objects = BTreeMap::<ObjectKey, Object>::new();
     let mut without_endpoint = BTreeSet::new();
     let mut before = Exposures::new();
-    let mut count = 0;
+    let (mut count, mut splits) = (0, 0);
     for step in 0..STEPS {
         for _ in 0..=draw.0.below(4) {
             let (key, object) = read(draw.object());
@@ -246,14 +268,17 @@ fn play(seed: u64) -> usize {
         assert_eq!(graph.counts(), fresh.counts(), "seed {seed}, step {step}: counts");
         assert_eq!(graph.dependents, fresh.dependents, "seed {seed}, step {step}: dependencies");
         count += changed.len();
+        splits += now.values().flatten().filter(|exposure| exposure.split.is_some()).count();
         before = now;
     }
-    count
+    (count, splits)
 }
 
 #[test]
 fn graph_after_any_history_is_the_one_built_from_nothing() {
     let histories = env::var("FAIRWAY_RANDOM_HISTORIES").ok().and_then(|text| text.parse().ok()).unwrap_or(HISTORIES);
-    let changed: usize = (0..histories).map(play).sum();
-    assert!(changed as u64 >= histories, "histories that change {changed} names test nothing");
+    let played = (0..histories).map(play).fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
+    let (changed, splits) = (played.0 as u64, played.1 as u64);
+    assert!(changed >= histories, "histories that change {changed} names test nothing");
+    assert!(splits >= histories / 10, "histories with {splits} splits test none");
 }
