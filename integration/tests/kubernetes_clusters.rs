@@ -79,9 +79,14 @@ fn answer(server: &Fairway, name: &str, client: u16) -> Vec<IpAddr> {
 
 /// Returns the number of client networks, of `count`, that get each address of `shop.gslb.example`.
 fn shares(server: &Fairway, count: u16) -> BTreeMap<IpAddr, u16> {
+    shares_of(server, "shop.gslb.example", count)
+}
+
+/// Returns the number of client networks, of `count`, that get each address of a name.
+fn shares_of(server: &Fairway, name: &str, count: u16) -> BTreeMap<IpAddr, u16> {
     let mut shares = BTreeMap::new();
     for client in 0..count {
-        let answered = answer(server, "shop.gslb.example", client);
+        let answered = answer(server, name, client);
         assert_eq!(answered.len(), 1, "client {client}: {answered:?}");
         *shares.entry(answered[0]).or_default() += 1;
     }
@@ -152,6 +157,91 @@ fn names_weights_and_endpoints_follow_two_clusters() {
     eu.give_address("service", "istio-system", "istio-ingressgateway", "127.0.7.3");
     let _third = TcpListener::bind(("127.0.7.3", port)).expect("a free port");
     wait_answered(&server, &["127.0.7.3", GATEWAYS[1]]);
+    drop(server);
+    weights_over_both_clusters_are_those_of_members(&eu, &us);
+}
+
+/// A Service of one cluster that stands for the gateway of another: an API server takes no loopback addresses in an EndpointSlice.
+const OTHER_CLUSTER: &str = "apiVersion: v1
+kind: Service
+metadata: { name: us, namespace: shop }
+spec: { ports: [ { port: 80 } ] }
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: { name: us-1, namespace: shop, labels: { kubernetes.io/service-name: us } }
+addressType: IPv4
+endpoints: [ { addresses: [ 198.51.100.2 ] } ]
+ports: [ { port: 80 } ]
+";
+/// The kind TrafficSplit of SMI, without its schema.
+const TRAFFIC_SPLITS: &str = "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: { name: trafficsplits.split.smi-spec.io }
+spec:
+  group: split.smi-spec.io
+  names: { kind: TrafficSplit, listKind: TrafficSplitList, plural: trafficsplits, singular: trafficsplit }
+  scope: Namespaced
+  versions:
+    - name: v1alpha4
+      served: true
+      storage: true
+      schema: { openAPIV3Schema: { type: object, x-kubernetes-preserve-unknown-fields: true } }
+";
+
+/// A VirtualService, and then a TrafficSplit, of `eu1` split a name over both clusters.
+fn weights_over_both_clusters_are_those_of_members(eu: &Cluster, us: &Cluster) {
+    eu.apply(TRAFFIC_SPLITS);
+    eu.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "crd", "trafficsplits.split.smi-spec.io"]);
+    for (cluster, address) in [(eu, "198.51.100.1"), (us, "198.51.100.2")] {
+        cluster.give_address("service", "istio-system", "istio-ingressgateway", address);
+        cluster.apply(&virtual_service("split", NAMESPACE, "split.gslb.example", ""));
+    }
+    eu.apply(OTHER_CLUSTER);
+    let route = |routes: Value| {
+        let patch = json!({ "spec": { "http": [{ "route": routes }] } }).to_string();
+        eu.kubectl(&["-n", NAMESPACE, "patch", "virtualservice", "split", "--type=merge", "-p", &patch]);
+    };
+    let destination = |host: &str, weight: u8| json!({ "destination": { "host": host }, "weight": weight });
+    route(json!([destination("web", 75), destination("us", 25)]));
+    let of =
+        |(name, cluster): (&str, &Cluster)| format!("{{ name: {name}, kubernetes: {{ {} }} }}", kubeconfig(cluster));
+    let clusters = [("eu1", eu), ("us1", us)].map(of).join(", ");
+    let zone = "zones: [ { name: gslb.example, ns: [ns1.example.net], monitor: none } ]";
+    let config = format!("{zone}\nmonitors: [ {{ name: none, type: always }} ]\nclusters: [ {clusters} ]\n");
+    let server = Fairway::start(&config, &[]);
+    let object = |server: &Fairway| {
+        let (_, body) = http_get(server.http, "/v1/state").expect("the state");
+        let state: Value = serde_json::from_str(&body).expect("JSON");
+        let pools = state["pools"].as_array().cloned().unwrap_or_default();
+        let pool = pools.into_iter().find(|pool| pool["name"] == "contributed+split.gslb.example").unwrap_or_default();
+        pool["members"][0]["weightFactors"]["object"].as_str().unwrap_or_default().to_owned()
+    };
+    let part = |expected: &str| {
+        wait_until(expected, LIMIT, || object(&server) == expected);
+        let count = 10_000;
+        let shares = shares_of(&server, "split.gslb.example", count);
+        let part = f64::from(shares[&"198.51.100.1".parse::<IpAddr>().expect("an address")]) / f64::from(count);
+        println!("{expected}: {:.1} % of {count} client networks", part * 100.0);
+        part
+    };
+    assert!((part("eu1: VirtualService shop/split") - 0.75).abs() < 0.02);
+    let status = String::from_utf8_lossy(&server.command(&["status"]).stdout).into_owned();
+    assert!(status.contains("weight 25 (25 of eu1: VirtualService shop/split)"), "{status}");
+
+    route(json!([destination("web", 100)]));
+    eu.apply(
+        "apiVersion: split.smi-spec.io/v1alpha4\nkind: TrafficSplit\nmetadata: { name: web, namespace: shop }\n\
+         spec: { service: web, backends: [ { service: web, weight: 60 }, { service: us, weight: 40 } ] }\n",
+    );
+    assert!((part("eu1: TrafficSplit shop/web") - 0.6).abs() < 0.02);
+
+    // The endpoint at the other gateway is none of this cluster.
+    eu.scale(NAMESPACE, "web", 0);
+    let other = ["198.51.100.2".parse::<IpAddr>().expect("an address")];
+    wait_until("only us1 is answered", LIMIT, || {
+        (0..24).all(|client| answer(&server, "split.gslb.example", client) == other)
+    });
 }
 
 #[test]
