@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use fairway_access::Tenant;
 use fairway_model::{
@@ -16,7 +16,7 @@ use fairway_model::{
 };
 
 use crate::{
-    found::{Found, FoundCluster, FoundRow, text_of},
+    found::{Found, FoundCluster, FoundName, FoundRow, text_of},
     objects::ObjectKey,
 };
 
@@ -179,16 +179,11 @@ impl<'a> Weighing<'a> {
     }
 
     /// Returns the rows of a name that may declare members of it.
-    fn rows<'f>(
-        &self,
-        found: &'f FoundCluster,
-        (text, name): &(String, &Name),
-    ) -> impl Iterator<Item = &'f FoundRow> + use<'f, 'a, '_> {
-        let name = (*name).clone();
+    fn rows<'f>(&self, found: &'f FoundCluster, (text, name): &(String, &Name)) -> impl Iterator<Item = &'f FoundRow> {
         let rows = found.names.get(&**text).into_iter().flat_map(|found| &found.rows);
         rows.filter(move |row| {
             let rtype = row.row.rtype().filter(|_| row.row.is_member());
-            rtype.is_some_and(|rtype| (self.is_granted)(&row.tenant, &name, rtype))
+            rtype.is_some_and(|rtype| (self.is_granted)(&row.tenant, name, rtype))
         })
     }
 
@@ -200,6 +195,10 @@ impl<'a> Weighing<'a> {
         let mut splits = BTreeMap::<(u64, &ObjectKey, &ClusterName), PoolSplit<'n>>::new();
         for (cluster, found) in self.found {
             for of_name in names {
+                let has_split = |name: &Arc<FoundName>| name.rows.iter().any(|row| row.split.is_some());
+                if !found.names.get(&*of_name.0).is_some_and(has_split) {
+                    continue;
+                }
                 let rows: Vec<&'a FoundRow> = self.rows(found, of_name).collect();
                 // Of two namespaces, the older one has the name.
                 let first = rows.iter().min_by_key(|row| (row.row.row.since, &row.owner));
@@ -221,7 +220,7 @@ impl<'a> Weighing<'a> {
         }
         for other in splits.filter(|other| !is_proportional(&other.weights, &used.weights)) {
             problems.push(other.problem(format!(
-                "its split of {} ({}) is not used, because {} of cluster {} is older and has {}",
+                "its split of {} ({}) is not used, because {} of cluster {} takes precedence and has {}",
                 other.name,
                 shown(&other.weights),
                 used.object,

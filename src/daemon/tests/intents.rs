@@ -81,6 +81,7 @@ async fn state_shows_what_is_probed_for_an_intent_and_why_it_is_down() {
     .await;
     let state = state().await;
     let members = &state.pools[0].members;
+    assert_eq!((members[0].weight_factors.from.as_str(), members[0].weight_factors.base), ("intent", 1));
     let address = |number: usize| &members[number].addresses[0];
     let probe = address(0).probe.as_ref().unwrap();
     assert_eq!((probe.from.as_str(), probe.port), ("intent port", Some(port)));

@@ -190,6 +190,9 @@ async fn weight_of_a_member_is_shown_with_its_source() {
     let pool = state["pools"].as_array().unwrap().iter().find(|pool| pool["names"][0] == "shop.gslb.example.").unwrap();
     assert_eq!(pool["members"][0]["weightFrom"]["owner"], "east", "{pool}");
     assert_eq!(pool["members"][1]["weightFrom"]["leaseWeight"], 1.0, "{pool}");
+    let factors = |at: usize| pool["members"][at]["weightFactors"].clone();
+    assert_eq!(factors(0), serde_json::json!({"base": 60, "from": "webhook"}));
+    assert_eq!(factors(1), serde_json::json!({"base": 1, "from": "default"}));
     server.daemon.stop().await;
 }
 

@@ -61,7 +61,7 @@ pub(super) fn weight_factors(
     let factors = weights.and_then(|weights| weights.members.get(&member.cluster)).copied().unwrap_or_default();
     let declared = configured.merged.declared.pools.get(&pool.name);
     let declared = declared.and_then(|pool| pool.members.iter().find(|of| of.cluster == member.cluster));
-    let own = declared.map(|of| of.weight).or(origin.and_then(|origin| origin.weight));
+    let own = declared.map(|of| of.weight).or_else(|| origin?.weight);
     let from = match (declared, own) {
         (Some(_), _) if INTENT_POOLS.iter().any(|start| pool.name.as_str().starts_with(start)) => "intent",
         (Some(_), _) => "pool",
@@ -71,7 +71,7 @@ pub(super) fn weight_factors(
     };
     let split = weights.and_then(|weights| weights.split.as_ref()).filter(|_| from == "split");
     WeightFactors {
-        base: own.map_or(factors.split.unwrap_or(1), |weight| weight.0.into()),
+        base: own.map(|weight| weight.0.into()).or(factors.split).unwrap_or(1),
         from: from.to_owned(),
         object: split.map(|(cluster, object)| format!("{cluster}: {object}")),
         pods: factors.pods,

@@ -161,9 +161,9 @@ impl<'g> Evaluation<'g> {
                 }),
                 _ if split.backends.is_empty() => self.report(|| format!("{key} has no backend; it is left out")),
                 None => used = Some((key, object, split)),
-                Some((older, _, of)) if of.backends != split.backends => {
-                    self.report(|| format!("{key} is left out, because {older} splits {service} already, and is older"))
-                }
+                Some((older, _, of)) if of.backends != split.backends => self.report(|| {
+                    format!("{key} is left out, because {older} splits {service} already, and takes precedence")
+                }),
                 Some(_) => {}
             }
         }

@@ -1,14 +1,11 @@
 //! Weights and endpoints of the members of a pool `shop` with the name `shop.test`.
 
-use std::sync::Arc;
-
 use fairway_contributions::{ReadRow, Row};
 use fairway_model::{Cluster, Policy, SteeredName};
 use fairway_providers::Endpoint;
 
 use super::*;
 use crate::{
-    found::FoundName,
     objects::Kind,
     splits::{Place, Split, SplitPart},
 };
@@ -256,8 +253,8 @@ fn oldest_of_several_splits_is_used_and_others_are_problems() {
             vec![("a", "shop", old()), ("b", "shop", of(2, "HTTPRoute shop/web", &["50 3 1", "50 3 -"]))],
             "75 25 1 1",
             &[
-                "b HTTPRoute shop/web: its split of shop.test (a 50, b 50) is not used, because HTTPRoute shop/web of cluster a is \
-               older and has a 75, b 25",
+                "b HTTPRoute shop/web: its split of shop.test (a 50, b 50) is not used, because HTTPRoute shop/web of cluster a takes \
+               precedence and has a 75, b 25",
             ][..],
         ),
         (vec![("a", "shop", old()), ("b", "shop", of(2, "HTTPRoute shop/web", &["3 3 1", "1 3 -"]))], "75 25 1 1", &[]),
@@ -265,15 +262,15 @@ fn oldest_of_several_splits_is_used_and_others_are_problems() {
             vec![("b", "shop", of(0, "TrafficSplit shop/web", &["3 3 1", "5 3 -"])), ("a", "shop", old())],
             "3 5 1 1",
             &[
-                "a HTTPRoute shop/web: its split of shop.test (a 75, b 25) is not used, because TrafficSplit shop/web of cluster b is \
-               older and has a 3, b 5",
+                "a HTTPRoute shop/web: its split of shop.test (a 75, b 25) is not used, because TrafficSplit shop/web of cluster b takes \
+               precedence and has a 3, b 5",
             ],
         ),
         (
             vec![("a", "shop", old()), ("a", "shop", of(1, "GRPCRoute shop/web", &["1 3 -", "1 3 3"]))],
             "75 25 1 1",
             &[
-                "a GRPCRoute shop/web: its split of shop.test (a 1, c 1) is not used, because HTTPRoute shop/web of cluster a is older \
+                "a GRPCRoute shop/web: its split of shop.test (a 1, c 1) is not used, because HTTPRoute shop/web of cluster a takes precedence \
                and has a 75, b 25",
             ],
         ),

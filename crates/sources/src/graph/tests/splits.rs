@@ -142,7 +142,7 @@ fn traffic_split_that_is_not_used_is_a_problem() {
         (
             vec![us(), created(traffic_split("shop/a", "web", &[("blue", 1)]), 2)],
             "TrafficSplit shop/us: 1 1 [192.0.2.2]",
-            "TrafficSplit shop/a is left out, because TrafficSplit shop/us splits Service shop/web already, and is older",
+            "TrafficSplit shop/a is left out, because TrafficSplit shop/us splits Service shop/web already, and takes precedence",
         ),
         (
             vec![us(), created(traffic_split("shop/a", "web", &[("us", 1), ("gone", 1)]), 1)],
