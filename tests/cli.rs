@@ -112,6 +112,8 @@ fn invalid_command_line_exits_with_2_and_an_error() {
         &["override", "add", "--pools", "shop", "--load", "on", "--reason", "test", "--for", "1h"],
         &["override", "add", "eu1", "drain", "--pools", "shop", "--load", "off", "--reason", "test", "--for", "1h"],
         &["override", "add", "--pools", "shop", "--load", "off", "--for", "1h"],
+        &["rbac", "eu1"],
+        &["rbac", "eu1", "--config", "f.yaml", "--service-account", "fairway"],
         &["demo", "--port", "0"],
         &["completions", "dos"],
     ];
@@ -433,4 +435,34 @@ fn impact_without_new_violations_exits_with_3_or_0() {
     let failed = ends(&["check", &fine, "--impact", "--against", invalid.to_str().unwrap()], 1);
     assert!(err(&failed).contains("invalid.yaml:3"), "{}", err(&failed));
     ends(&["check", &fine, "--against", &alone], 2);
+}
+
+#[test]
+fn rights_are_printed_for_each_cluster_with_kubernetes() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("f.yaml");
+    let config = "version: 1
+zones: [ { name: gslb.example, ns: [ns1.example.net] } ]
+clusters:
+  - { name: eu1, kubernetes: { inCluster: true } }
+  - { name: us1, kubernetes: { inCluster: true, secretRef: { namespace: hub, name: us1 } } }
+  - { name: plain, addresses: [192.0.2.1] }
+publish: { providers: [ { name: corp, zones: [gslb.example], dnsendpoint: { cluster: us1, namespace: dns } } ] }
+";
+    fs::write(&file, config).expect("the folder can be written");
+    let rbac = |words: &[&str], status| ends(&[&["rbac", "--config", file.to_str().unwrap()], words].concat(), status);
+    let eu = out(&rbac(&["eu1", "--service-account", "gslb/server"], 0));
+    assert!(eu.ends_with("subjects: [ { kind: ServiceAccount, name: server, namespace: gslb } ]\n"), "{eu}");
+    assert!(!eu.contains("create") && !eu.contains("secret"), "{eu}");
+    let us = out(&rbac(&["us1"], 0));
+    assert!(us.starts_with("# The kubeconfig is in a Secret") && us.contains("{ name: fairway-corp, namespace: dns }"));
+    let secret = out(&rbac(&["us1", "--secret"], 0));
+    assert!(secret.contains("resources: [secrets], resourceNames: [us1], verbs: [get]"), "{secret}");
+    for (words, error) in [
+        (&["eu1", "--secret"][..], "cluster eu1 has no secretRef; omit --secret"),
+        (&["plain"], "cluster plain has no Kubernetes API; add kubernetes to it"),
+        (&["eu2"], "cluster eu2 is not declared; add it to clusters, with kubernetes"),
+    ] {
+        assert_eq!(err(&rbac(words, 1)), format!("fairway: {error}\n"));
+    }
 }

@@ -246,6 +246,15 @@ impl Fairway {
         command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
     }
 
+    /// Returns the rights in a Kubernetes cluster that `fairway rbac` prints for its configuration.
+    pub fn rbac(&self, cluster: &str) -> String {
+        let mut command = Command::new(fairway_binary());
+        let output = command.args(["rbac", cluster, "--config"]).arg(self.folder.path().join("fairway.yaml")).output();
+        let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
     /// Returns `/metrics`; fails without an answer.
     pub fn metrics(&self) -> String {
         http_get(self.http, "/metrics").filter(|(status, _)| *status == 200).expect("/metrics answers").1

@@ -15,6 +15,7 @@ use super::{
     output::ColorWhen,
     overrides::OverrideCommand,
     publish::PublishCommand,
+    rbac::RbacArgs,
     store::StoreCommand,
     token::TokenCommand,
     values,
@@ -51,7 +52,7 @@ Exit status:
   4  `diff`: something would change
 
 Environment (flags take precedence over variables, and variables over the configuration file):
-  FAIRWAY_CONFIG         configuration file or folder of serve and check
+  FAIRWAY_CONFIG         configuration file or folder of serve, check and rbac
   FAIRWAY_DATA_DIR       data folder
   FAIRWAY_LISTEN_DNS     addresses for DNS, separated by commas
   FAIRWAY_LISTEN_HTTP    address of the HTTP listener, or off
@@ -84,6 +85,7 @@ pub(super) enum Command {
     Contributions(ContributionsArgs),
     #[command(subcommand)]
     Config(ConfigCommand),
+    Rbac(RbacArgs),
     #[command(subcommand)]
     Store(StoreCommand),
     #[command(subcommand)]

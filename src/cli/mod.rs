@@ -18,6 +18,7 @@ mod output;
 mod overrides;
 mod publish;
 mod publish_flags;
+mod rbac;
 mod replay;
 mod serve;
 mod simulate;
@@ -117,6 +118,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Delete(args) => wait(objects::delete(out, args))?,
         Command::Contributions(args) => wait(contributions::contributions(out, args))?,
         Command::Config(command) => config::config(out, &command)?,
+        Command::Rbac(args) => rbac::rbac(out, &args)?,
         Command::Store(command) => store::store(out, command)?,
         Command::Token(command) => token::token(out, command)?,
         Command::Version(args) => version::version(out, &args)?,

@@ -248,6 +248,8 @@ pub fn process_identity() -> String {
     IDENTITY.clone()
 }
 
+/// Group and plural of DNSEndpoint objects.
+pub(crate) const RESOURCE: [&str; 2] = [GROUP, PLURAL];
 const GROUP: &str = "externaldns.k8s.io";
 const PLURAL: &str = "dnsendpoints";
 /// Owner of the fields that we write, in `managedFields`.

@@ -17,6 +17,7 @@ mod dnsendpoints;
 mod found;
 mod graph;
 mod objects;
+mod rbac;
 mod rows;
 mod saved_wire;
 mod splits;
@@ -29,6 +30,7 @@ pub use self::{
     dnsendpoints::{ClusterDnsEndpoints, process_identity},
     found::{Found, FoundCluster, FoundName, FoundRow, add_addresses, changed_names, owned_rows},
     objects::{Kind, ObjectKey},
+    rbac::{ServiceAccount, ServiceAccountError},
     splits::{Place, Split, SplitPart},
     status::{KindStatus, SourceProblem, SourceStatus},
     task::Sources,

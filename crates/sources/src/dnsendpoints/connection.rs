@@ -97,9 +97,8 @@ fn explained(status: &Status, right: Right<'_>) -> String {
         UNAUTHORIZED => format!("the credentials are not valid: {message}"),
         // There are other reasons, such as a namespace that is being deleted.
         FORBIDDEN if message.contains("cannot") => {
-            let hint =
-                format!("add the verb {verb} for {resource} of {group} to their Role in the namespace {namespace}");
-            format!("the credentials lack a right: {message}; {hint}")
+            let hint = format!("add the verb {verb} for {resource} of {group} in the namespace {namespace}");
+            format!("the credentials lack a right: {message}; {hint}, as fairway rbac prints it")
         }
         NOT_FOUND if message.starts_with("namespaces") => format!("{message}; create the namespace"),
         NOT_FOUND if verb == "list" || verb == "create" => {
@@ -133,7 +132,7 @@ mod tests {
                 403,
                 "dnsendpoints is forbidden: User \"u\"\ncannot list resource",
                 "list",
-                "User \"u\" cannot list resource; add the verb list for dnsendpoints of externaldns.k8s.io to their Role in the namespace dns",
+                "User \"u\" cannot list resource; add the verb list for dnsendpoints of externaldns.k8s.io in the namespace dns, as",
             ),
             (403, "it is being terminated", "create", "create dnsendpoints: it is being terminated"),
             (404, "404 page not found", "list", "it has no dnsendpoints of externaldns.k8s.io; install"),
