@@ -1,4 +1,4 @@
-//! Publishing DNSEndpoint objects to a real Kubernetes API: with the printed rights, next to objects of others, and by one of two servers.
+//! Publishing DNSEndpoint objects to a real Kubernetes API: with the printed rights, next to objects of others, and by one of two servers; Events about refused names.
 #![cfg(feature = "real")]
 
 use std::path::Path;
@@ -215,4 +215,81 @@ fn dead_holder_of_two_servers_is_replaced_and_never_do_both_write() {
     let object = object(&cluster, "dnsendpoint", OBJECT).expect("the object");
     // Three contents: two of the first server, one of the second.
     assert_eq!(object["metadata"]["generation"], 3, "{object:#}");
+}
+
+/// Returns the Events of a namespace.
+fn events(cluster: &Cluster, namespace: &str) -> Vec<Value> {
+    let text = cluster.kubectl(&["-n", namespace, "get", "events.events.k8s.io", "-o", "json"]);
+    let list: Value = serde_json::from_str(&text).expect("kubectl prints JSON");
+    list["items"].as_array().cloned().unwrap_or_default()
+}
+
+/// Returns the problems of the cluster in the state of a server.
+fn problems(server: &Fairway) -> String {
+    let (_, body) = http_get(server.http, "/v1/state").expect("the state");
+    let state: Value = serde_json::from_str(&body).expect("JSON");
+    let clusters = state["clusters"].as_array().expect("clusters");
+    clusters.iter().find(|of| of["name"] == "eu1").expect("the cluster")["kubernetes"]["problems"].to_string()
+}
+
+/// Returns the addresses of the members of the only pool.
+fn answered(server: &Fairway) -> String {
+    let (_, body) = http_get(server.http, "/v1/state").expect("the state");
+    let state: Value = serde_json::from_str(&body).expect("JSON");
+    let members = state["pools"][0]["members"].as_array().cloned().unwrap_or_default();
+    let addresses = members.iter().flat_map(|member| member["addresses"].as_array().cloned().unwrap_or_default());
+    addresses.map(|of| of["address"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn refused_claim_becomes_one_event_of_its_object_and_the_winner_is_shown_on_both_sides() {
+    let cluster = Cluster::start("eu1");
+    for (namespace, name, address) in
+        [("shop", "shop", "192.0.2.1"), ("young", "shop", "192.0.2.2"), ("evil", "bank", "192.0.2.66")]
+    {
+        cluster.kubectl(&["create", "namespace", namespace]);
+        cluster.expose_in(namespace, "web", address, &[("hostname", &format!("{name}.gslb.example"))]);
+    }
+    let config = format!(
+        "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
+access: {{ names: [ {{ to: [\"namespace:eu1/shop\", \"namespace:eu1/young\"], domains: [shop.gslb.example] }} ] }}
+clusters: [ {{ name: eu1, kubernetes: {{ kubeconfig: \"{}\", events: true }} }} ]
+",
+        cluster.token_kubeconfig().display()
+    );
+    let server = Fairway::start(&config, &[]);
+    cluster.apply(&server.rbac("eu1").replace("events.k8s.io", "none.example"));
+    let hint = "add the verb create for events of events.k8s.io in the namespace";
+    wait_until("the missing right is shown", LIMIT, || problems(&server).contains(hint));
+    let shown = problems(&server);
+    for problem in [
+        "{\"message\":\"bank.gslb.example: namespace:eu1/evil may not claim bank.gslb.example. A; to allow it, ",
+        "contributed shop.gslb.example. first; remove one of them",
+        "younger contributions of kubernetes:eu1/young to shop.gslb.example. are rejected\",\"object\":\"Service shop/web\"",
+    ] {
+        assert!(shown.contains(problem), "{problem}: {shown}");
+    }
+    cluster.apply(&server.rbac("eu1"));
+    wait_until("both Events are there", LIMIT, || {
+        ["evil", "young"].iter().all(|namespace| events(&cluster, namespace).len() == 1)
+    });
+    wait_until("the right is there", LIMIT, || !problems(&server).contains(hint));
+    assert_eq!(events(&cluster, "shop").len(), 0, "the older one is answered");
+    assert_eq!(answered(&server), "192.0.2.1", "and with its address only");
+    let [event] = &events(&cluster, "evil")[..] else { panic!("one Event") };
+    let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    assert_eq!((text("/type"), text("/reason"), text("/reportingController")), ("Warning", "NameRefused", "fairway"));
+    assert!(text("/note").contains("namespace:eu1/evil may not claim bank.gslb.example"), "{event:#}");
+    let described = cluster.kubectl(&["-n", "evil", "describe", "service", "web"]);
+    assert!(described.contains("NameRefused"), "{described}");
+    let note = events(&cluster, "young")[0]["note"].to_string();
+    assert!(note.contains("kubernetes:eu1/shop contributed shop.gslb.example. first"), "{note}");
+
+    // Another server writes the same Event.
+    cluster.kubectl(&["-n", "evil", "delete", "events.events.k8s.io", "--all"]);
+    let second = Fairway::start(&config, &[]);
+    wait_until("the Event is there again", LIMIT, || events(&cluster, "evil").len() == 1);
+    assert_eq!(events(&cluster, "evil")[0]["metadata"]["name"], event["metadata"]["name"]);
+    wait_until("the second server has read everything", LIMIT, || problems(&second).contains("younger contributions"));
+    assert_eq!(events(&cluster, "young").len(), 1);
 }

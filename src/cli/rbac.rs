@@ -14,8 +14,8 @@ use crate::daemon::StartError;
 
 /// Print the rights that the server needs in a Kubernetes cluster, as manifests.
 ///
-/// They are exactly those that the configuration uses: a ClusterRole for reading, and a Role for each publisher of DNSEndpoint objects.
-/// Each is bound to a ServiceAccount. Nothing is called.
+/// They are exactly those that the configuration uses: a ClusterRole for reading, with `events: true` also for creating Events, and a Role for
+/// each publisher of DNSEndpoint objects. Each is bound to a ServiceAccount. Nothing is called.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -55,7 +55,7 @@ pub(super) fn rbac(out: Out, args: &RbacArgs) -> anyhow::Result<()> {
         (secret, false) => {
             let publishers: Vec<Objects> = loaded.settings.publish.iter().filter_map(|to| objects(to, name)).collect();
             let comment = secret.as_ref().map_or("", |_| SECRET_COMMENT);
-            format!("{comment}{}", service_account.rights(&publishers))
+            format!("{comment}{}", service_account.rights(api, &publishers))
         }
     };
     Ok(out.print(&manifests)?)

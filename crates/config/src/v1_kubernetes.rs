@@ -30,6 +30,9 @@ pub(super) struct Kubernetes {
     /// Load that each ready pod of the gateway can carry, in the unit of the load. The capacity of the cluster is this times the number of
     /// ready pods, unless `capacity` is given.
     pub(super) capacity_per_pod: Option<Int<u64, 1, 9_007_199_254_740_991>>,
+    /// True if an object whose names are refused gets an Event with the reason, which needs the right to create Events.
+    #[schemars(extend("default" = false))]
+    pub(super) events: Option<bool>,
 }
 
 /// One key of a Secret.

@@ -82,6 +82,11 @@ impl Contributed {
         of_names.chain(self.merged_names.disputes())
     }
 
+    /// Returns the contributions that are not in the answers to their names.
+    pub fn refusals(&self) -> impl Iterator<Item = &ContributionProblem> {
+        self.warnings.values().flat_map(|warnings| warnings.iter()).filter(|warning| warning.is_refused)
+    }
+
     /// Returns the number of warnings.
     pub fn warnings_len(&self) -> usize {
         let of_names = self.warnings.values().map(|warnings| warnings.len());

@@ -103,15 +103,15 @@ pub(crate) fn merge(rows: &[OwnedRow<'_>], context: &MergeContext<'_>) -> Merged
     let (mut contributions, mut sets) = (BTreeMap::<_, NameContribution>::new(), Vec::new());
     for owned in rows {
         let OwnedRow { owner, lease_weight, row, .. } = owned;
-        let mut warn = |what| merged.warnings.push(warning(row, owner, what));
         for what in &row.problems {
-            warn(format!("{}: {what}", row.row.endpoint.record_type));
+            let what = format!("{}: {what}", row.row.endpoint.record_type);
+            merged.warnings.push(warning(row, owner, what));
         }
         let Some(name) = &row.name else { continue };
         if let Some(why) = context.refusal(name, owned) {
             // The registry of ExternalDNS is read over the webhook: it need not be granted, and is not answered without a grant.
             if row.companion_of().is_none() || !context.names.is_enforced {
-                warn(why);
+                merged.warnings.push(refusal(row, owner, why));
             }
             continue;
         }
@@ -155,7 +155,10 @@ fn new_contribution(owned: &OwnedRow<'_>, set: Arc<str>, spec: &Arc<ContributedS
     NameContribution {
         owner: Arc::clone(&owned.owner),
         set,
-        is_read: matches!(*owned.tenant, Tenant::Namespace { .. }),
+        read_in: match &*owned.tenant {
+            Tenant::Namespace { cluster, .. } => Some(cluster.as_str().into()),
+            _ => None,
+        },
         since: owned.row.row.since,
         addresses: vec![],
         hosts: vec![],
@@ -203,6 +206,7 @@ fn separate_cnames(
         owner: Arc::clone(owner),
         set: set.into(),
         message: what.clone(),
+        is_refused: is_older,
     };
     let of_names = contributions.values().filter(|of| of.owner != owner);
     warnings.extend(of_names.map(|of| problem(&of.owner, &of.set)));
@@ -220,7 +224,12 @@ fn separate_cnames(
 fn warning(row: &ReadRow, owner: &Arc<str>, what: String) -> ContributionProblem {
     let endpoint = &row.row.endpoint;
     let (name, set) = (endpoint.dns_name.as_str().into(), endpoint.set_identifier.as_str().into());
-    ContributionProblem { name, owner: Arc::clone(owner), set, message: what }
+    ContributionProblem { name, owner: Arc::clone(owner), set, message: what, is_refused: false }
+}
+
+/// Returns the warning about a row that is not used.
+fn refusal(row: &ReadRow, owner: &Arc<str>, what: String) -> ContributionProblem {
+    ContributionProblem { is_refused: true, ..warning(row, owner, what) }
 }
 
 /// A record set of one row.
@@ -240,20 +249,25 @@ fn merge_records(
     sets.sort_by_cached_key(|of| (of.since, Arc::clone(&of.owner), of.row.row.endpoint.key()));
     let has_others = is_steered || sets.iter().any(|of| of.set.rtype != Rtype::CNAME);
     let mut merged: BTreeMap<Rtype, RecordSet> = BTreeMap::new();
+    let mut first_cname: Option<(&ReadRow, Arc<str>)> = None;
     for ContributedSet { owner, row, set, .. } in sets {
-        let refusal = match (set.rtype, merged.get(&set.rtype)) {
+        let why = match (set.rtype, merged.get(&set.rtype).zip(first_cname.as_ref())) {
             (Rtype::CNAME, _) if has_others => Some(
-                "other records are contributed to the name, and a name with a CNAME has no others (RFC 1034 section 3.6.2)",
+                "other records are contributed to the name, and a name with a CNAME has no others (RFC 1034 section 3.6.2)".to_owned(),
             ),
-            (Rtype::CNAME, Some(first)) if first.rdatas != set.rdatas => {
-                Some("an older CNAME is contributed to the name, and a name has one at most")
+            (Rtype::CNAME, Some((first, (older, by)))) if first.rdatas != set.rdatas => {
+                warnings.push(warning(older, by, format!("a younger CNAME of {owner} to the name is rejected")));
+                Some(format!("an older CNAME of {by} is contributed to the name, and a name has one at most"))
             }
-            (Rtype::CNAME, None) if set.rdatas.len() > 1 => Some("a CNAME has one target"),
+            (Rtype::CNAME, None) if set.rdatas.len() > 1 => Some("a CNAME has one target".to_owned()),
             _ => None,
         };
-        if let Some(what) = refusal {
-            warnings.push(warning(row, &owner, what.to_owned()));
+        if let Some(why) = why {
+            warnings.push(refusal(row, &owner, why));
             continue;
+        }
+        if set.rtype == Rtype::CNAME && first_cname.is_none() {
+            first_cname = Some((row, owner));
         }
         match merged.get_mut(&set.rtype) {
             None => _ = merged.insert(set.rtype, set.clone()),

@@ -165,6 +165,7 @@ pub(crate) fn follow(hosts: &Hosts, (sources, loads): (&Sources, &LoadReader), c
     hosts.follow_clusters(clusters.values(), |name| of_files.contains_key(name), &configured.settings.resolvers);
     // Only files name credentials of this server.
     sources.follow(of_files, configured.files.desired.zones.keys(), &loads.services());
+    sources.report(&configured.looked_up.found, configured.merged.contributed.refusals());
     let found = configured.looked_up.found.iter();
     loads.set_exposed(found.map(|(cluster, found)| (cluster.clone(), found.services.clone())));
 }

@@ -47,6 +47,8 @@ pub struct KubernetesApi {
     pub gateway: Option<(String, String)>,
     /// The load that each ready pod of the gateway can carry. It gives the cluster its capacity, if none is declared.
     pub capacity_per_pod: Option<u64>,
+    /// True if refused claims of its objects are written to it as Events.
+    pub events: bool,
 }
 
 /// One key of a Secret.

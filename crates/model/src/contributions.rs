@@ -4,6 +4,7 @@
 
 mod cluster_name;
 mod merged;
+mod rivals;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,8 +27,8 @@ pub struct NameContribution {
     pub owner: Arc<str>,
     /// The set identifier; empty without one.
     pub set: Arc<str>,
-    /// True if it was read in a Kubernetes cluster: those of webhook clients come first.
-    pub is_read: bool,
+    /// The Kubernetes cluster that it was read in; `None` for those of webhook clients, which come first.
+    pub read_in: Option<Arc<str>>,
     /// Time it was first seen, in seconds since 1970: of two that conflict, the older one wins.
     pub since: u64,
     /// The addresses, both families.
@@ -88,6 +89,8 @@ pub struct ContributionProblem {
     pub set: Arc<str>,
     /// Fact and hint.
     pub message: String,
+    /// True if the contribution is not in the answers to the name; false if a part of it is not, or the contribution of another owner.
+    pub is_refused: bool,
 }
 
 /// The result of merging the contributions to one name.
@@ -208,7 +211,8 @@ pub fn merge_name(
     declared: &DeclaredObjects<'_>,
     pool: PoolName,
 ) -> MergedName {
-    contributions.sort_by(|a, b| (a.is_read, a.since, &a.owner, &a.set).cmp(&(b.is_read, b.since, &b.owner, &b.set)));
+    let order = |of: &NameContribution| (of.read_in.is_some(), of.since, Arc::clone(&of.owner), Arc::clone(&of.set));
+    contributions.sort_by_cached_key(order);
     let mut merged = MergedName::default();
     if let Some((steered, _)) = declared.steered.filter(|_| declared.is_shared || declared.is_closed) {
         let pool = &steered.pool;
@@ -226,7 +230,8 @@ pub fn merge_name(
         None => Pool::new(pool, Policy::WEIGHTED),
     };
     let is_declared = declared.steered.is_some();
-    let mut merging = Merging { name, clusters: declared.clusters, is_declared, pool, merged: &mut merged };
+    let older = BTreeMap::new();
+    let mut merging = Merging { name, clusters: declared.clusters, is_declared, pool, older, merged: &mut merged };
     merging.merge(&contributions, shared);
     let Merging { pool, .. } = merging;
     if !pool.members.is_empty() {
@@ -238,11 +243,22 @@ pub fn merge_name(
 }
 
 impl MergedName {
+    /// Reports that a contribution is not used.
     fn reject(&mut self, name: &Name, contribution: &NameContribution, message: impl Into<String>) {
-        let (owner, set) = (Arc::clone(&contribution.owner), Arc::clone(&contribution.set));
-        self.problems.push(ContributionProblem { name: name.to_string().into(), owner, set, message: message.into() });
+        self.warn(name, contribution, message);
+        self.problems.iter_mut().next_back().into_iter().for_each(|problem| problem.is_refused = true);
+    }
+
+    /// Reports that a part of a contribution is not used, or not the one of another owner.
+    fn warn(&mut self, name: &Name, NameContribution { owner, set, .. }: &NameContribution, what: impl Into<String>) {
+        let (owner, set, message) = (Arc::clone(owner), Arc::clone(set), what.into());
+        let name = name.to_string().into();
+        self.problems.push(ContributionProblem { name, owner, set, message, is_refused: false });
     }
 }
+
+/// Owner and set identifier of a contribution.
+type OwnerAndSet = (Arc<str>, Arc<str>);
 
 /// The state of merging one name.
 struct Merging<'a> {
@@ -251,6 +267,8 @@ struct Merging<'a> {
     /// True if a source of higher rank declares the name.
     is_declared: bool,
     pool: Pool,
+    /// Contributions that are used in place of those of younger owners, with these owners.
+    older: BTreeMap<OwnerAndSet, BTreeSet<Arc<str>>>,
     merged: &'a mut MergedName,
 }
 
@@ -268,6 +286,7 @@ impl Merging<'_> {
                 self.add(contribution, cluster, factor);
             }
         }
+        self.report_older(contributions);
         // A pool needs a member in tier 1: if no contribution has one, the smallest tier becomes 1.
         let first = self.pool.members.iter().map(|member| member.tier).min();
         if !self.is_declared
@@ -279,39 +298,12 @@ impl Merging<'_> {
         }
     }
 
-    /// Returns the contributions to use: of those without a set identifier only one owner's, unless they are merged.
-    fn kept<'o>(
-        &mut self,
-        contributions: &'o [NameContribution],
-        shared: SharedNamePolicy,
-    ) -> Vec<&'o NameContribution> {
-        let first = contributions
-            .iter()
-            .find(|contribution| contribution.set.is_empty() && !contribution.is_held)
-            .map(|contribution| &contribution.owner);
-        let mut kept = Vec::with_capacity(contributions.len());
-        for contribution in contributions {
-            match first {
-                Some(owner)
-                    if shared == SharedNamePolicy::Refuse
-                        && contribution.set.is_empty()
-                        && !contribution.is_held
-                        && contribution.owner != *owner =>
-                {
-                    let message = format!(
-                        "{owner} contributed {} first; give each owner a set identifier, or set webhook.shared to merge",
-                        self.name
-                    );
-                    self.reject(contribution, message);
-                }
-                _ => kept.push(contribution),
-            }
-        }
-        kept
-    }
-
     fn reject(&mut self, contribution: &NameContribution, message: impl Into<String>) {
         self.merged.reject(self.name, contribution, message);
+    }
+
+    fn warn(&mut self, contribution: &NameContribution, message: impl Into<String>) {
+        self.merged.warn(self.name, contribution, message);
     }
 
     /// Sets policy, TTL and number of answers of a pool that is not declared.
@@ -350,7 +342,7 @@ impl Merging<'_> {
             if differs {
                 let message =
                     format!("{} is declared with pool {}, whose settings take precedence", self.name, pool.name);
-                self.reject(contribution, message);
+                self.warn(contribution, message);
             }
         }
     }
@@ -359,7 +351,7 @@ impl Merging<'_> {
         let (owner, set) = (&first.owner, &first.set);
         let message =
             format!("{field} differs from that of {owner} (set {set:?}), which is older and takes precedence");
-        self.reject(contribution, message);
+        self.warn(contribution, message);
     }
 
     /// Returns the clusters of a contribution: the declared one that it names, else those that have its addresses, and undeclared
@@ -369,7 +361,7 @@ impl Merging<'_> {
             if self.clusters.contains(named) {
                 return vec![named.clone()];
             }
-            self.reject(contribution, format!("cluster {named} is not declared; its addresses are used instead"));
+            self.warn(contribution, format!("cluster {named} is not declared; its addresses are used instead"));
         }
         let mut found = Vec::new();
         let mut rest = BTreeSet::new();
@@ -420,7 +412,7 @@ impl Merging<'_> {
                 None => known.region = Some(region),
                 Some((known, ..)) if *known != region.0 => {
                     let message = format!("these addresses are in region {known} already, by an older contribution");
-                    self.reject(contribution, message);
+                    self.warn(contribution, message);
                 }
                 Some(_) => {}
             },
@@ -433,9 +425,10 @@ impl Merging<'_> {
         if let Some(at) = self.pool.members.iter().position(|member| member.cluster == cluster) {
             let first = &self.merged.origins[at];
             // Two namespaces of one cluster; what a cluster contributes by the webhook, too, is one member on purpose.
-            if first.is_read && contribution.is_read && first.owner != contribution.owner {
-                let message = format!("{} declares {} in {cluster} already, and is older", first.owner, self.name);
-                self.reject(contribution, message);
+            if first.is_read && contribution.read_in.is_some() && first.owner != contribution.owner {
+                let (owner, set) = (Arc::clone(&first.owner), Arc::clone(&first.set));
+                self.reject(contribution, format!("{owner} declares {} in {cluster} already, and is older", self.name));
+                self.note_older((&owner, &set), contribution);
             }
             return;
         }
@@ -460,7 +453,7 @@ impl Merging<'_> {
             set,
             weight: spec.weight,
             lease_weight: contribution.lease_weight,
-            is_read: contribution.is_read,
+            is_read: contribution.read_in.is_some(),
         });
         self.pool.members.push(Member {
             weight: Weight(u16::try_from(weight).unwrap_or(u16::MAX)),

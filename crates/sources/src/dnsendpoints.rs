@@ -8,7 +8,6 @@
 //! An object is created (`POST`), so that one of others with this name is never changed, and changed by server-side apply with the version
 //! that was read. `lease.rs` decides who leads, and `writes` what is written; both are pure.
 
-mod connection;
 mod election;
 mod lease;
 
@@ -36,10 +35,8 @@ use tokio::{
     time::timeout,
 };
 
-use self::{
-    connection::{CONFLICT, Connection, Failure, NOT_FOUND, Right},
-    election::{Election, WRITE_MAX},
-};
+use self::election::{Election, WRITE_MAX};
+use crate::connection::{CONFLICT, Connection, Failure, NOT_FOUND, Right};
 
 /// DNSEndpoint objects of a publisher in a cluster.
 pub struct ClusterDnsEndpoints {
@@ -253,7 +250,7 @@ pub(crate) const RESOURCE: [&str; 2] = [GROUP, PLURAL];
 const GROUP: &str = "externaldns.k8s.io";
 const PLURAL: &str = "dnsendpoints";
 /// Owner of the fields that we write, in `managedFields`.
-const FIELD_MANAGER: &str = "fairway";
+pub(crate) const FIELD_MANAGER: &str = "fairway";
 const CHANGED: &str = "it was changed by others since it was read";
 /// Number of objects of a page: at most 1.5 MiB each, as in etcd.
 const PAGE: u32 = 20;

@@ -9,8 +9,8 @@ use std::{
 use fairway_access::Tenant;
 use fairway_contributions::{OwnedRow, ReadRow};
 use fairway_model::{
-    Check, ClusterLoadSource, ClusterName, DesiredState, ExposedServices, HttpCheck, LoadEndpoint, LoadQuery,
-    LoadSource, LoadSourceName, Monitor, MonitorName, Name, Permille, ProbeAddress, SharedMap,
+    Check, ClusterLoadSource, ClusterName, ContributionProblem, DesiredState, ExposedServices, HttpCheck, LoadEndpoint,
+    LoadQuery, LoadSource, LoadSourceName, Monitor, MonitorName, Name, Permille, ProbeAddress, SharedMap,
 };
 
 use crate::{objects::ObjectKey, splits::Split, weights::Ready};
@@ -68,6 +68,16 @@ impl FoundName {
             Ready::Endpoints(count) => Some(count),
             Ready::NotExposed | Ready::Unknown => None,
         }
+    }
+}
+
+impl FoundCluster {
+    /// Returns the objects that a problem of a contribution is about.
+    pub fn objects_of<'a>(&'a self, problem: &'a ContributionProblem) -> impl Iterator<Item = &'a ObjectKey> {
+        let name = self.names.get(&*fairway_providers::plain_name(&problem.name));
+        let is_it =
+            |row: &&FoundRow| row.owner == problem.owner && *row.row.row.endpoint.set_identifier == *problem.set;
+        name.into_iter().flat_map(|name| &name.rows).filter(is_it).map(|row| &row.object)
     }
 }
 

@@ -7,13 +7,16 @@
 //! ```
 //! Each cluster has a task of its own, and fails alone. `graph.rs`, `rows.rs` and `found.rs` decide; they are pure.
 //!
-//! `dnsendpoints.rs` is the only part that writes to a cluster: the objects of publishers with `cluster`.
+//! Two parts write to a cluster: `dnsendpoints.rs` the objects of publishers with `cluster`, and `events.rs` Events about refused names, if the
+//! cluster has `events: true`.
 #![forbid(unsafe_code)]
 
 mod cluster;
 mod connect;
+mod connection;
 mod crd;
 mod dnsendpoints;
+mod events;
 mod found;
 mod graph;
 mod objects;

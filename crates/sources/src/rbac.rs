@@ -2,10 +2,10 @@
 
 use std::{fmt::Write as _, str::FromStr};
 
-use fairway_model::SecretKey;
+use fairway_model::{KubernetesApi, SecretKey};
 use fairway_providers::dnsendpoint::Objects;
 
-use crate::{dnsendpoints, objects::Kind};
+use crate::{dnsendpoints, events::EVENTS_GROUP, objects::Kind};
 
 /// The ServiceAccount that gets the rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,9 +35,13 @@ impl FromStr for ServiceAccount {
 }
 
 impl ServiceAccount {
-    /// Returns the manifests of all rights in a cluster: those for reading, and for the objects of publishers.
-    pub fn rights(&self, publishers: &[Objects]) -> String {
-        let mut text = self.bound("fairway-read", None, &reading_rules());
+    /// Returns the manifests of all rights in a cluster: those for reading, for Events if they are on, and for the objects of publishers.
+    pub fn rights(&self, api: &KubernetesApi, publishers: &[Objects]) -> String {
+        let mut rules = reading_rules();
+        if api.events {
+            rules.push(rule(EVENTS_GROUP, &["events"], None, &["create"]));
+        }
+        let mut text = self.bound("fairway-read", None, &rules);
         for objects in publishers {
             let [group, plural] = dnsendpoints::RESOURCE;
             let (name, leases) = (objects.prefix(), "coordination.k8s.io");
@@ -64,16 +68,14 @@ impl ServiceAccount {
         let kind = if namespace.is_some() { "Role" } else { "ClusterRole" };
         let name = text(name);
         let namespace = namespace.map(|namespace| format!(", namespace: {}", text(namespace))).unwrap_or_default();
-        let head = |kind: &str| {
-            format!("apiVersion: {GROUP}/v1\nkind: {kind}\nmetadata: {{ name: {name}{namespace} }}\n")
-        };
+        let head =
+            |kind: &str| format!("apiVersion: {GROUP}/v1\nkind: {kind}\nmetadata: {{ name: {name}{namespace} }}\n");
         let mut all = head(kind) + "rules:\n";
         for rule in rules {
             let _ = writeln!(all, "  - {rule}");
         }
         let binding = head(&format!("{kind}Binding"));
-        let subject =
-            format!("kind: ServiceAccount, name: {}, namespace: {}", text(&self.name), text(&self.namespace));
+        let subject = format!("kind: ServiceAccount, name: {}, namespace: {}", text(&self.name), text(&self.namespace));
         let role = format!("apiGroup: {GROUP}, kind: {kind}, name: {name}");
         let _ = write!(all, "---\n{binding}roleRef: {{ {role} }}\nsubjects: [ {{ {subject} }} ]\n");
         all
@@ -120,8 +122,9 @@ mod tests {
     }
 
     #[test]
-    fn rights_are_those_of_reading_and_publishers() {
-        let read = account().rights(&[]);
+    fn rights_are_those_of_reading_events_and_publishers() {
+        let api = KubernetesApi::default();
+        let read = account().rights(&api, &[]);
         assert_eq!(read.matches("resources: [").count(), 6, "{read}");
         assert!(read.contains("  - { apiGroups: [\"\"], resources: [services], verbs: [list, watch] }\n"), "{read}");
         assert!(read.ends_with("subjects: [ { kind: ServiceAccount, name: \"on\", namespace: dns } ]\n"), "{read}");
@@ -130,7 +133,8 @@ mod tests {
             assert!(!read.contains(verb), "{verb}: {read}");
         }
         let objects = Objects { name: "Corp.1".to_owned(), namespace: "007".to_owned(), weights: None };
-        let all = account().rights(&[objects]);
+        let all = account().rights(&KubernetesApi { events: true, ..api }, &[objects]);
+        assert!(all.contains("  - { apiGroups: [events.k8s.io], resources: [events], verbs: [create] }\n"), "{all}");
         assert!(all.contains("kind: Role\nmetadata: { name: fairway-corp-1, namespace: \"007\" }\n"), "{all}");
         let lease = "resources: [leases], resourceNames: [fairway-corp-1], verbs: [get, update] }\n";
         assert!(all.contains(lease), "{all}");

@@ -6,11 +6,12 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{Cluster, ClusterName, KubernetesApi, Name, ServiceReports, SharedMap};
+use fairway_model::{Cluster, ClusterName, ContributionProblem, KubernetesApi, Name, ServiceReports, SharedMap};
 use tokio::{sync::watch, task::AbortHandle, time::timeout};
 
 use crate::{
     cluster::{ClusterTask, Publish},
+    events::{Events, Refusals},
     found::{Found, FoundCluster},
     saved_wire,
     status::SourceStatus,
@@ -20,8 +21,17 @@ use crate::{
 #[derive(Debug)]
 pub struct Sources {
     shared: Arc<Shared>,
-    tasks: Mutex<BTreeMap<ClusterName, (Arc<KubernetesApi>, AbortHandle)>>,
+    tasks: Mutex<BTreeMap<ClusterName, Task>>,
     zones: watch::Sender<Arc<BTreeSet<Name>>>,
+}
+
+/// The tasks of one cluster.
+#[derive(Debug)]
+struct Task {
+    api: Arc<KubernetesApi>,
+    reads: AbortHandle,
+    /// `None` if no Events are written.
+    events: Option<Events>,
 }
 
 #[derive(Debug)]
@@ -65,11 +75,11 @@ impl Sources {
         });
         let read = |cluster: &Cluster| Some((cluster.name.clone(), Arc::clone(cluster.kubernetes.as_ref()?)));
         let wanted: BTreeMap<ClusterName, Arc<KubernetesApi>> = clusters.values().filter_map(read).collect();
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        tasks.retain(|name, (api, task)| {
-            let is_same = wanted.get(name) == Some(api);
+        let mut tasks = self.tasks();
+        tasks.retain(|name, task| {
+            let is_same = wanted.get(name) == Some(&task.api);
             if !is_same {
-                task.abort();
+                task.reads.abort();
             }
             is_same
         });
@@ -81,8 +91,37 @@ impl Sources {
             let saved = self.shared.found.borrow().get(&name).cloned();
             let (publisher, inputs) = (Arc::clone(&self.shared), (self.zones.subscribe(), reports.clone()));
             let task = ClusterTask::new(name.clone(), Arc::clone(&api), publisher, inputs, saved);
-            tasks.insert(name, (api, tokio::spawn(task.run()).abort_handle()));
+            let reads = tokio::spawn(task.run()).abort_handle();
+            let events = api.events.then(|| Events::start(name.clone(), Arc::clone(&api)));
+            tasks.insert(name, Task { api, reads, events });
         }
+    }
+
+    /// Writes Events about these contributions, which are not in the answers, to their clusters, if these have `events`. `found` is what they
+    /// were read from.
+    pub fn report<'a>(&self, found: &Found, refused: impl Iterator<Item = &'a ContributionProblem>) {
+        let tasks = self.tasks();
+        let with_events = || tasks.iter().filter_map(|(name, task)| Some((name, task.events.as_ref()?)));
+        let mut refusals: BTreeMap<&str, (&FoundCluster, Refusals)> = with_events()
+            .filter_map(|(name, _)| Some((name.as_str(), (&**found.get(name)?, Refusals::default()))))
+            .collect();
+        if refusals.is_empty() {
+            return;
+        }
+        for problem in refused {
+            let cluster = problem.owner.strip_prefix("kubernetes:").and_then(|owner| owner.split_once('/'));
+            let Some((found, of_cluster)) = cluster.and_then(|(cluster, _)| refusals.get_mut(cluster)) else {
+                continue;
+            };
+            found.objects_of(problem).for_each(|object| of_cluster.add(object, problem));
+        }
+        for (name, events) in with_events() {
+            events.set(refusals.remove(name.as_str()).map(|(_, refusals)| refusals).unwrap_or_default());
+        }
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, BTreeMap<ClusterName, Task>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns what was found, with every change.
@@ -93,8 +132,7 @@ impl Sources {
     /// Waits until each cluster was read once, or has been read by the last process, for at most this time. Returns false if there is no
     /// cluster.
     pub async fn first_read(&self, limit: Duration) -> bool {
-        let tasks = || self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        let wanted: BTreeSet<ClusterName> = tasks().keys().cloned().collect();
+        let wanted: BTreeSet<ClusterName> = self.tasks().keys().cloned().collect();
         let known: BTreeSet<ClusterName> = self.shared.found.borrow().keys().cloned().collect();
         let mut read = self.shared.read.subscribe();
         let all = read.wait_for(|read| wanted.iter().all(|name| read.contains(name) || known.contains(name)));
@@ -105,7 +143,14 @@ impl Sources {
 
     /// Returns the status of each cluster.
     pub fn statuses(&self) -> BTreeMap<ClusterName, SourceStatus> {
-        self.shared.statuses().clone()
+        let mut statuses = self.shared.statuses().clone();
+        for (name, task) in &*self.tasks() {
+            let problem = task.events.as_ref().and_then(Events::problem);
+            if let Some((status, problem)) = statuses.get_mut(name).zip(problem) {
+                status.problems.insert(0, problem);
+            }
+        }
+        statuses
     }
 
     /// Returns the content of `kubernetes.json` for the next process.
@@ -118,7 +163,7 @@ impl Sources {
 impl Drop for Sources {
     fn drop(&mut self) {
         let tasks = self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner);
-        tasks.values().for_each(|(_, task)| task.abort());
+        tasks.values().for_each(|task| task.reads.abort());
     }
 }
 

@@ -178,7 +178,7 @@ fn changed<W: Wire>(object: W) -> Option<Message> {
 }
 
 /// Returns the version of a kind that the cluster serves, the preferred one of several.
-async fn resource(client: &Client, kind: Kind) -> Result<Option<ApiResource>, Error> {
+pub(crate) async fn resource(client: &Client, kind: Kind) -> Result<Option<ApiResource>, Error> {
     for (group, version, name, plural) in kind.resources() {
         let api_version = if group.is_empty() { (*version).to_owned() } else { format!("{group}/{version}") };
         let resource = ApiResource {

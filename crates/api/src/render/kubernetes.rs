@@ -34,10 +34,12 @@ pub(super) fn kubernetes_state(
     }
 }
 
-/// Returns the problem of a contribution that is refused.
-pub(super) fn refused(ContributionProblem { name, owner, message, .. }: &ContributionProblem) -> ObjectProblem {
-    let namespace = owner.split_once('/').map_or("", |(_, namespace)| namespace);
-    ObjectProblem { object: format!("{name} of namespace {namespace}"), message: message.clone() }
+/// Returns the problem of a contribution, with the object that declares it.
+pub(super) fn refused(found: Option<&FoundCluster>, problem: &ContributionProblem) -> ObjectProblem {
+    let object = found.and_then(|found| found.objects_of(problem).next()).map(ToString::to_string);
+    // Without one, the object has changed since.
+    let object = object.unwrap_or_else(|| problem.owner.to_string());
+    ObjectProblem { object, message: format!("{}: {}", problem.name, problem.message) }
 }
 
 /// Returns the problems of splits in objects of a cluster.

@@ -228,7 +228,8 @@ impl Renderer<'_> {
             kubernetes: self.sources.get(name).map(|status| {
                 let owner = format!("kubernetes:{name}/");
                 let evidence = (self.found(name), load.copied());
-                let warnings = self.warnings.iter().filter(|warning| warning.owner.starts_with(&owner)).map(refused);
+                let warnings = self.warnings.iter().filter(|warning| warning.owner.starts_with(&owner));
+                let warnings = warnings.map(|warning| refused(self.found(name), warning));
                 let of_splits = split_problems(&self.published.configured, name);
                 kubernetes_state(status, evidence, warnings.chain(of_splits))
             }),

@@ -97,6 +97,7 @@ fn kubernetes(converter: &mut Converter<'_, '_>, cluster: Arguments<'_>, wire: K
         secret: wire.secret_ref.map(Into::into),
         gateway: wire.gateway.map(|As(gateway)| (gateway.namespace, gateway.name)),
         capacity_per_pod: wire.capacity_per_pod.plain(),
+        events: wire.events.unwrap_or_default(),
     }
 }
 

@@ -182,6 +182,7 @@ impl MergedNames {
                         owner: Arc::clone(owner),
                         set: Arc::clone(set),
                         message: format!("these addresses are in region {preferred}, by more names"),
+                        is_refused: false,
                     });
                 }
             }

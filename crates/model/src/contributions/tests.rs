@@ -15,7 +15,7 @@ fn contribution(owner: &str, set: &str, address: &str) -> NameContribution {
         owner: owner.into(),
         hosts: vec![],
         set: set.into(),
-        is_read: false,
+        read_in: None,
         since: 0,
         addresses: vec![address.parse().unwrap()],
         spec: Arc::default(),
@@ -104,7 +104,8 @@ fn without_set_identifier_the_oldest_owner_wins_unless_merged() {
     assert_eq!(members(&refused).len(), 2);
     let what =
         "a/: b contributed shop.example. first; give each owner a set identifier, or set webhook.shared to merge";
-    assert_eq!(problems(&refused), [what]);
+    let older = "b/: younger contributions of a to shop.example. are rejected";
+    assert_eq!(problems(&refused), [what, older]);
     assert_eq!(members(&merged_with(&DesiredState::default(), contributions, SharedNamePolicy::Merge)).len(), 3);
 }
 
@@ -155,19 +156,40 @@ fn oldest_policy_and_smallest_ttl_are_used() {
 #[test]
 fn webhook_comes_before_what_is_read() {
     let weighing = |weight| ContributedSpec { weight: Some(Weight(weight)), ..ContributedSpec::default() };
-    let read = NameContribution { is_read: true, ..with_spec(contribution("k", "x", "192.0.2.1"), weighing(7)) };
+    let read =
+        NameContribution { read_in: Some("eu".into()), ..with_spec(contribution("k", "x", "192.0.2.1"), weighing(7)) };
     let young = NameContribution { since: 5, ..with_spec(contribution("w", "x", "192.0.2.1"), weighing(3)) };
     let merged = merge(vec![read, young]);
     assert_eq!(members(&merged), [("at+192.0.2.1".to_owned(), 3, 1)], "one member, with the weight of the webhook");
 }
 
 #[test]
-fn second_namespace_of_a_cluster_is_not_used_and_has_a_warning() {
-    let read = |owner: &str, since| NameContribution { is_read: true, since, ..contribution(owner, "eu", "192.0.2.1") };
-    let merged = merge(vec![read("kubernetes:eu/evil", 9), read("kubernetes:eu/shop", 1)]);
-    assert_eq!(members(&merged).len(), 1);
-    let [problem] = &problems(&merged)[..] else { panic!("{merged:?}") };
-    assert!(problem.starts_with("kubernetes:eu/evil/eu: kubernetes:eu/shop declares"), "{problem}");
+fn younger_namespace_of_a_cluster_is_refused_and_both_sides_have_a_problem() {
+    let read = |namespace: &str, since, set: &str, address| {
+        let owner = format!("kubernetes:eu/{namespace}");
+        NameContribution { read_in: Some("eu".into()), since, ..contribution(&owner, set, address) }
+    };
+    let refused = |merged: &MergedName| {
+        let refused = merged.problems.iter().filter(|problem| problem.is_refused);
+        refused.map(|problem| problem.owner.to_string()).collect::<Vec<_>>()
+    };
+    let merged = merge(vec![read("evil", 9, "eu", "192.0.2.9"), read("shop", 1, "eu", "192.0.2.1")]);
+    assert_eq!(members(&merged), [("at+192.0.2.1".to_owned(), 1, 1)], "another address is no answer either");
+    let [younger, older] = &problems(&merged)[..] else { panic!("{merged:?}") };
+    assert!(younger.starts_with("kubernetes:eu/evil/eu: kubernetes:eu/shop contributed shop.example. first"));
+    assert_eq!(
+        older,
+        "kubernetes:eu/shop/eu: younger contributions of kubernetes:eu/evil to shop.example. are rejected"
+    );
+    assert_eq!(refused(&merged), ["kubernetes:eu/evil"]);
+    // Other set identifiers are other members, unless these are the same cluster.
+    let merged = merge(vec![read("green", 9, "green", "192.0.2.9"), read("blue", 1, "blue", "192.0.2.1")]);
+    assert_eq!((members(&merged).len(), problems(&merged).len()), (2, 0));
+    let same = (0..5).map(|n| read(&format!("n{n}"), n, &format!("s{n}"), "192.0.2.1")).collect();
+    let merged = merge(same);
+    assert_eq!((members(&merged).len(), refused(&merged).len()), (1, 4));
+    let older = problems(&merged).pop().unwrap();
+    assert!(older.contains("of kubernetes:eu/n1, kubernetes:eu/n2, kubernetes:eu/n3 and 1 more to"), "{older}");
 }
 
 #[test]

@@ -21,10 +21,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{
-    connection::{CONFLICT, Connection, Failure, Right},
-    lease::{Candidate, Observed, Step},
-};
+use super::lease::{Candidate, Observed, Step};
+use crate::connection::{CONFLICT, Connection, Failure, Right};
 
 /// Handle of an election. Dropping it releases the Lease.
 pub(super) struct Election {

@@ -1,4 +1,4 @@
-//! Requests to the API of the cluster that objects are written to, and their errors in one line with a hint.
+//! Requests to the API of a cluster that objects are written to, and their errors in one line with a hint.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,37 +10,37 @@ use tokio::{sync::Mutex, time::timeout};
 use crate::connect::{connect, shown};
 
 /// A connection that is made when it is needed, and again after its credentials were rejected.
-pub(super) struct Connection {
-    pub(super) cluster: ClusterName,
+pub(crate) struct Connection {
+    pub(crate) cluster: ClusterName,
     api: Arc<KubernetesApi>,
     client: Mutex<Option<Client>>,
 }
 
 /// A kind of request: the right that it needs, for messages.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Right<'a> {
-    pub(super) verb: &'static str,
-    pub(super) resource: &'static str,
-    pub(super) group: &'static str,
-    pub(super) namespace: &'a str,
+pub(crate) struct Right<'a> {
+    pub(crate) verb: &'static str,
+    pub(crate) resource: &'static str,
+    pub(crate) group: &'static str,
+    pub(crate) namespace: &'a str,
 }
 
 /// A failed request.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     /// HTTP status of the answer; 0 if there is none.
-    pub(super) code: u16,
+    pub(crate) code: u16,
     /// Cluster, error and hint.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 impl Connection {
-    pub(super) fn new(cluster: ClusterName, api: Arc<KubernetesApi>) -> Self {
+    pub(crate) fn new(cluster: ClusterName, api: Arc<KubernetesApi>) -> Self {
         Self { cluster, api, client: Mutex::default() }
     }
 
     /// Returns a client with the credentials that were read last.
-    pub(super) async fn client(&self) -> Result<Client, Failure> {
+    pub(crate) async fn client(&self) -> Result<Client, Failure> {
         let mut client = self.client.lock().await;
         if let Some(client) = &*client {
             return Ok(client.clone());
@@ -51,7 +51,7 @@ impl Connection {
     }
 
     /// Waits for the answer to a request, for at most this time.
-    pub(super) async fn answer<T>(
+    pub(crate) async fn answer<T>(
         &self,
         right: Right<'_>,
         limit: Duration,
@@ -74,7 +74,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn failure(&self, code: u16, what: &str) -> Failure {
+    pub(crate) fn failure(&self, code: u16, what: &str) -> Failure {
         Failure { code, text: format!("cluster {}: {what}", self.cluster) }
     }
 }
@@ -102,7 +102,7 @@ fn explained(status: &Status, right: Right<'_>) -> String {
         }
         NOT_FOUND if message.starts_with("namespaces") => format!("{message}; create the namespace"),
         NOT_FOUND if verb == "list" || verb == "create" => {
-            format!("it has no {resource} of {group}; install the CustomResourceDefinition of ExternalDNS")
+            format!("it has no {resource} of {group}; install their CustomResourceDefinition")
         }
         _ => format!("{verb} {resource}: {message}"),
     }
@@ -113,9 +113,9 @@ const MESSAGE_MAX: usize = 300;
 const BAD_REQUEST: u16 = 400;
 const UNAUTHORIZED: u16 = 401;
 const FORBIDDEN: u16 = 403;
-pub(super) const NOT_FOUND: u16 = 404;
+pub(crate) const NOT_FOUND: u16 = 404;
 /// The object exists already, or is not as it was read.
-pub(super) const CONFLICT: u16 = 409;
+pub(crate) const CONFLICT: u16 = 409;
 const TOO_LARGE: u16 = 413;
 const INVALID: u16 = 422;
 
