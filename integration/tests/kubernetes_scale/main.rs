@@ -2,6 +2,8 @@
 //! that shows it. The API servers are real; no controllers run, so this test writes the EndpointSlices itself.
 #![cfg(feature = "real")]
 
+mod listeners;
+
 use std::{
     collections::HashMap,
     fs,
