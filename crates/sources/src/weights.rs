@@ -7,12 +7,15 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use fairway_access::Tenant;
 use fairway_model::{
-    Check, ClusterName, DeclaredClusters, DesiredState, Member, Monitor, MonitorName, Name, Pool, PoolName, Rtype,
-    SharedMap, Weight,
+    Check, ClusterName, DeclaredClusters, DesiredState, Member, MemberService, Monitor, MonitorName, Name, Pool,
+    PoolName, Rtype, SharedMap, Weight,
 };
 
 use crate::{
@@ -88,7 +91,12 @@ pub fn weigh_members(
     desired.monitors.insert(no_endpoint.clone(), monitor.into());
     for name in pools {
         let Some(pool) = desired.pools.get(&name) else { continue };
-        let Some((of_members, weights)) = by.pool(pool) else { continue };
+        let Some((of_members, weights, services)) = by.pool(pool) else { continue };
+        if !services.is_empty()
+            && let Some(pool) = desired.pools.get_mut(&name)
+        {
+            pool.members.iter_mut().zip(services).for_each(|(member, service)| member.service = Some(service));
+        }
         if of_members.iter().any(is_out)
             && let Some(pool) = desired.pools.get_mut(&name)
         {
@@ -138,9 +146,9 @@ struct PoolSplit<'a> {
 }
 
 impl<'a> Weighing<'a> {
-    /// Returns the ready endpoints of a pool's members, and the origins of their weights. Returns `None` if what is read says nothing
-    /// about the pool.
-    fn pool(&self, pool: &Pool) -> Option<(Vec<Option<Ready>>, PoolWeights)> {
+    /// Returns the ready endpoints of a pool's members, the origins of their weights, and their services, if these have a capacity. Returns
+    /// `None` if what is read says nothing about the pool.
+    fn pool(&self, pool: &Pool) -> Option<(Vec<Option<Ready>>, PoolWeights, Vec<MemberService>)> {
         if !pool.members.iter().any(|member| self.found.contains_key(&member.cluster)) {
             return None;
         }
@@ -166,6 +174,8 @@ impl<'a> Weighing<'a> {
             false => None,
         };
         weights.split = split.as_ref().map(|split| (split.cluster.clone(), split.object.clone()));
+        let per_pod = pool.capacity_per_pod.filter(|_| pool.policy.load);
+        let services = per_pod.map_or_else(Vec::new, |per_pod| self.services(pool, &names, per_pod, &of_members));
         let pods = if pool.weight_by_pods { pods(&of_members) } else { vec![None; of_members.len()] };
         if split.is_some() || pods.iter().any(Option::is_some) {
             let factors = |(member, pods): (&Member, Option<u64>)| {
@@ -175,7 +185,26 @@ impl<'a> Weighing<'a> {
             };
             weights.members = pool.members.iter().zip(pods).map(factors).collect();
         }
-        Some((of_members, weights))
+        Some((of_members, weights, services))
+    }
+
+    /// Returns the services of a pool's members, each with a capacity of `per_pod` times its ready endpoints. Empty if none are known.
+    fn services(
+        &self,
+        pool: &Pool,
+        names: &[(String, &Name)],
+        per_pod: u64,
+        of_members: &[Option<Ready>],
+    ) -> Vec<MemberService> {
+        let service = |(member, pods): (&Member, Option<u64>)| {
+            let mut services = BTreeSet::new();
+            if let Some(found) = self.found.get(&member.cluster) {
+                let rows = names.iter().flat_map(|of_name| self.rows(found, of_name));
+                services.extend(rows.flat_map(|row| row.services.iter().cloned()));
+            }
+            Some(MemberService { capacity: per_pod.saturating_mul(pods?), services: services.into_iter().collect() })
+        };
+        pool.members.iter().zip(pods(of_members)).filter_map(service).collect()
     }
 
     /// Returns the rows of a name that may declare members of it.

@@ -118,6 +118,22 @@ fn member_without_a_ready_endpoint_is_taken_out() {
 }
 
 #[test]
+fn services_have_a_capacity_by_ready_pods() {
+    let capacities = |policy: Policy, ready: &[&str]| {
+        let (mut desired, shop) = (state(false), PoolName::new("shop").unwrap());
+        let pool = desired.pools.get_mut(&shop).unwrap();
+        (pool.policy, pool.capacity_per_pod) = (policy, Some(10));
+        weigh(&mut desired, &found(ready), |_| false);
+        let members = desired.pools.get(&shop).unwrap().members.iter();
+        members.map(|member| member.service.as_ref().map_or(0, |of| of.capacity)).collect::<Vec<_>>()
+    };
+    let load = || Policy { load: true, ..Policy::WEIGHTED };
+    assert_eq!(capacities(load(), &["3", "0", "?", "1"]), [30, 10, 20, 10]);
+    assert_eq!(capacities(load(), &["?", "-"]), [0; 4], "no number is known");
+    assert_eq!(capacities(Policy::WEIGHTED, &["3", "1"]), [0; 4], "the policy has no load");
+}
+
+#[test]
 fn weights_are_multiplied_by_ready_pods() {
     for (ready, expected) in [
         (&["3", "1"][..], "30 10 20 20"),
