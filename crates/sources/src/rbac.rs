@@ -125,7 +125,7 @@ mod tests {
     fn rights_are_those_of_reading_events_and_publishers() {
         let api = KubernetesApi::default();
         let read = account().rights(&api, &[]);
-        assert_eq!(read.matches("resources: [").count(), 6, "{read}");
+        assert_eq!(read.matches("resources: [").count(), 7, "{read}");
         assert!(read.contains("  - { apiGroups: [\"\"], resources: [services], verbs: [list, watch] }\n"), "{read}");
         assert!(read.ends_with("subjects: [ { kind: ServiceAccount, name: \"on\", namespace: dns } ]\n"), "{read}");
         assert!(Kind::ALL.iter().all(|kind| read.contains(kind.resources()[0].3)), "{read}");

@@ -131,7 +131,7 @@ async fn first_tier_is_filled_to_its_target_and_the_rest_overflows() {
     .await;
     let metrics = client.metrics().await.unwrap();
     for name in [
-        "fairway_cluster_share_ratio{cluster=\"eu1\"} 0.",
+        "fairway_cluster_share_ratio{cluster=\"eu1\",pool=\"\"} 0.",
         "fairway_member_share_ratio{pool=\"shop\",cluster=\"eu1\",kind=\"arrived\"} 0.",
     ] {
         assert!(metrics.contains(name), "{name} is not in\n{metrics}");

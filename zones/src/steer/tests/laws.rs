@@ -171,6 +171,8 @@ proptest! {
                     Basis::Live => matches!(eligibility, Eligibility::Up | Eligibility::Unknown),
                     Basis::Exhausted => eligibility == Eligibility::Exhausted,
                     Basis::Pending => eligibility == Eligibility::Pending,
+                    // Exhausted ones only if there is no other.
+                    Basis::Panic => !matches!(eligibility, Eligibility::Out | Eligibility::Exhausted),
                     _ => eligibility != Eligibility::Out,
                 }
             })
