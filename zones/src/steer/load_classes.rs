@@ -61,7 +61,7 @@ impl LoadClasses {
     /// No class: load control has nothing to decide.
     const NONE: u32 = u32::MAX;
     /// Maximum number of services that are balanced by themselves; of further ones, the load counts for nothing.
-    pub const SERVICES_MAX: usize = 1_000;
+    pub const SERVICES_MAX: usize = 256;
 
     pub(crate) fn new(targets: &TargetTable, uses: &[RankingUses]) -> Self {
         let mut names: Vec<Option<&Backend>> = vec![None; targets.balanced.len()];
