@@ -8,7 +8,10 @@
 //! shop_web_80                                   Contour, in statistics
 //! ```
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use fairway_model::{ExposedServices, ServiceCounts};
 
@@ -21,7 +24,8 @@ pub type Services = BTreeMap<Arc<str>, ServiceCounts>;
 #[derive(Debug)]
 pub(super) struct ServiceCollector {
     exposed: ExposedServices,
-    found: Services,
+    /// Statistics of services by `NAMESPACE/NAME`. Each is looked up for every sample.
+    found: HashMap<Arc<str>, ServiceCounts>,
     /// True if the gateway has statistics of any upstream cluster.
     has_any: bool,
     /// Key of the last sample.
@@ -30,7 +34,7 @@ pub(super) struct ServiceCollector {
 
 impl ServiceCollector {
     pub(super) fn new(exposed: ExposedServices) -> Self {
-        Self { exposed, found: Services::new(), has_any: false, key: String::new() }
+        Self { exposed, found: HashMap::new(), has_any: false, key: String::new() }
     }
 
     /// Adds a sample; `name` is without `envoy_`.
@@ -49,8 +53,11 @@ impl ServiceCollector {
         }
         self.key.clear();
         self.key.extend([namespace, "/", service]);
-        if let Some((key, _)) = self.exposed.get_key_value(self.key.as_str()) {
-            let count = count(self.found.entry(Arc::clone(key)).or_default());
+        if !self.found.contains_key(self.key.as_str()) {
+            let Some((key, _)) = self.exposed.get_key_value(self.key.as_str()) else { return };
+            self.found.insert(Arc::clone(key), ServiceCounts::default());
+        }
+        if let Some(count) = self.found.get_mut(self.key.as_str()).map(count) {
             // Both are at most 2^53, so the sum does not overflow.
             *count = Some((count.unwrap_or_default() + sample.value as u64).min(AMOUNT_MAX as u64));
         }
@@ -58,7 +65,7 @@ impl ServiceCollector {
 
     /// Returns the statistics; `None` if the gateway has none of services.
     pub(super) fn finish(self) -> Option<Services> {
-        self.has_any.then_some(self.found)
+        self.has_any.then(|| self.found.into_iter().collect())
     }
 }
 
