@@ -6,7 +6,7 @@ use fairway_model::{Name, PoolName};
 /// Returns the name of the pool of a contributed name.
 pub(crate) fn pool_name(name: &Name) -> PoolName {
     let text = name.to_string().to_ascii_lowercase();
-    let text = format!("contributed+{}", name_part(text.trim_end_matches('.')));
+    let text = format!("{}{}", PoolName::CONTRIBUTED, name_part(text.trim_end_matches('.')));
     PoolName::new(&text).expect("name_part returns valid characters")
 }
 

@@ -13,6 +13,19 @@ pub struct Backend {
     pub pool: Option<PoolName>,
 }
 
+impl Backend {
+    /// Returns the place of a service among all services: by the name of its pool, and after all others if somebody contributed that, who could
+    /// otherwise take the places of declared ones. `None` for a cluster.
+    pub fn service_order(&self) -> Option<(bool, &PoolName)> {
+        self.pool.as_ref().map(|pool| (pool.as_str().starts_with(PoolName::CONTRIBUTED), pool))
+    }
+}
+
+impl PoolName {
+    /// Beginning of the names of pools that only contributions declare.
+    pub const CONTRIBUTED: &str = "contributed+";
+}
+
 impl From<ClusterName> for Backend {
     fn from(cluster: ClusterName) -> Self {
         Self { cluster, pool: None }

@@ -83,10 +83,10 @@ impl LoadClasses {
         let of = vec![Self::NONE; targets.rankings.len()].into();
         let mut classes = Self { groups: Vec::new(), rankings: Arc::clone(&targets.class_rankings), of, count: 0 };
         let mut groups: Vec<Vec<Used<'_>>> = by_group.into_values().collect();
-        // Clusters first, then services by the name of their pool: numbers depend on earlier configurations.
-        let pool = |of: &Vec<Used<'_>>| names[usize::from(first(&of[0])?)]?.pool.as_ref();
-        groups.sort_by_key(pool);
-        let of_clusters = groups.iter().take_while(|of| pool(of).is_none()).count();
+        // Clusters first, then services in order of their names: numbers depend on earlier configurations.
+        let order = |of: &Vec<Used<'_>>| names[usize::from(first(&of[0])?)]?.service_order();
+        groups.sort_by_key(order);
+        let of_clusters = groups.iter().take_while(|of| order(of).is_none()).count();
         groups.iter().take(of_clusters + Self::SERVICES_MAX).for_each(|rankings| classes.add_group(rankings, &names));
         classes
     }

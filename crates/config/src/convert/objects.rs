@@ -123,6 +123,10 @@ pub(super) fn pool(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, mu
     let policy = super::policy::policy(converter, pointer, &wire);
     schedule::check_step(converter, pointer, &wire);
     let location = locations::rules(converter, pointer, &mut wire);
+    if wire.capacity_per_pod.is_some() && !policy.load {
+        let what = "the pool has a capacity per pod, but the policy does not use it";
+        converter.warn(format_args!("{pointer}/capacityPerPod"), what, "add the step load to the policy, or remove it");
+    }
     let default = Pool::new(wire.name.0, policy);
     let mut members = Vec::with_capacity(wire.members.0.len());
     for (number, wire) in wire.members.0.into_iter().enumerate() {

@@ -91,3 +91,68 @@ pub(super) fn reports(update: &LoadUpdate, snapshot: &Snapshot, desired: &Desire
 const TTL_MIN: Duration = Duration::from_secs(1);
 /// Report period of clusters whose load is only pushed: the default period of load sources.
 const PUSH_PERIOD: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, sync::Arc, time::Instant};
+
+    use fairway_model::{Load, ServiceCounts, ServiceReport};
+
+    use super::*;
+    use crate::tests::Scene;
+
+    /// Returns the loads of clusters and services, in permille, as an update of cluster eu1 reports them.
+    async fn reported(cluster: Option<u32>, active: Option<u64>) -> String {
+        let config = "version: 1
+listen: { dns: [\"127.0.0.1:0\"], http: \"off\" }
+zones: [ { name: gslb.example, ns: [ { name: ns1.gslb.example, addresses: [192.0.2.53] } ], contact: a@gslb.example } ]
+clusters: [ { name: eu1, addresses: [192.0.2.1] }, { name: us1, addresses: [192.0.2.2] } ]
+pools: [ { name: shop, policy: [load, weighted], members: [ { cluster: eu1 }, { cluster: us1 } ] } ]
+names: [ { name: shop.gslb.example, pool: shop } ]
+";
+        let (control, _) = Scene::new(config).actor().await;
+        let state = control.shared().serving.load();
+        let mut desired = (*state.published.configured.merged.desired).clone();
+        let mut pool = desired.pools.values().next().expect("it is declared").clone();
+        let service = MemberService { capacity: 200, services: ["shop/web".into(), "shop/api".into()].into() };
+        pool.members.iter_mut().for_each(|member| member.service = Some(service.clone()));
+        desired.pools.insert(pool.name.clone(), pool);
+        let options = fairway_zones::ServerOptions::default();
+        let (snapshot, _) = fairway_zones::recompile(&desired, &options, &state.snapshot).expect("it compiles");
+        let at = Instant::now();
+        let report = |load| LoadReport {
+            backend: "eu1".parse().expect("a name"),
+            load: Load(load),
+            signal: LoadSignal::InFlight,
+            sequence: 7,
+            at,
+        };
+        let counts = ServiceCounts { active, ..ServiceCounts::default() };
+        let counts = [("shop/web".into(), counts), ("shop/other".into(), counts)].into();
+        let update = LoadUpdate {
+            cluster: "eu1".parse::<Backend>().expect("a name").cluster,
+            report: cluster.map(report),
+            sequence: 7,
+            services: Some(Arc::new(ServiceReport { counts, without_endpoint: BTreeSet::new(), at })),
+            is_exhausted: Some(false),
+            period: Duration::from_secs(10),
+        };
+        let reports = reports(&update, &snapshot, &desired);
+        assert!(reports.iter().all(|report| report.sequence == 7 && report.at == at));
+        let texts = reports.iter().map(|report| format!("{} {}", report.backend, report.load.0));
+        texts.collect::<Vec<_>>().join(", ")
+    }
+
+    #[tokio::test]
+    async fn service_has_its_own_load_and_at_least_that_of_its_cluster() {
+        for (cluster, active, expected) in [
+            (None, Some(150), "shop@eu1 750"),
+            (Some(300), Some(150), "eu1 300, shop@eu1 750"),
+            (Some(900), Some(150), "eu1 900, shop@eu1 900"),
+            (Some(300), None, "eu1 300, shop@eu1 300"),
+            (None, None, ""),
+        ] {
+            assert_eq!(reported(cluster, active).await, expected);
+        }
+    }
+}

@@ -45,7 +45,9 @@ fn services_over_the_limit_are_the_last_by_name() {
     let pools = |order: &mut dyn Iterator<Item = usize>| {
         let (mut table, mut built) = (TargetTable::default(), Vec::new());
         for number in order {
-            let pool = of_service(&scene, &format!("s{number:04}"));
+            // All but the first one are contributed, and come after it.
+            let name = if number == 0 { "web".to_owned() } else { format!("contributed+s{number:04}") };
+            let pool = of_service(&scene, &name);
             built.push(SteerPool::build(&scene.desired, &pool, None, &LocationRankings::none(), &mut table));
         }
         let snapshot = snapshot_of(&built, table);
@@ -55,5 +57,7 @@ fn services_over_the_limit_are_the_last_by_name() {
     let balanced = pools(&mut (0..count).rev());
     assert_eq!(balanced, pools(&mut (0..count)), "whatever the order");
     assert_eq!(balanced.len(), 2 * LoadClasses::SERVICES_MAX);
-    assert!(balanced.iter().all(|backend| !backend.starts_with(&format!("s{:04}", LoadClasses::SERVICES_MAX))));
+    assert_eq!(balanced[0], "web@a");
+    let last = format!("contributed+s{:04}@b", LoadClasses::SERVICES_MAX - 1);
+    assert_eq!(balanced.last(), Some(&last));
 }
