@@ -51,7 +51,7 @@ def contributions_are_those_of_the_server(view, owners):
 def contributions_come_and_go(view):
     contributions_are_those_of_the_server(view, 2)
     second = next(item for item in contributions() if item["warnings"])
-    row = view.page.locator("#contributions-table tbody tr", has_text=second["owner"])
+    row = view.page.locator("#contributions-table tbody tr", has_text=second["path"])
     row.locator("summary").click()
     assert row.locator(".warnings").is_visible()
     bring("north", "north.page.test", "192.0.2.33", "n")
