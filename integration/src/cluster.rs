@@ -3,14 +3,15 @@
 use std::{
     fs,
     net::{SocketAddr, TcpStream},
-    path::PathBuf,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
     process::Command,
     time::Duration,
 };
 
 use tempfile::TempDir;
 
-use crate::real::{Fairway, Process, free_port, http_json, parts, program, root, used, wait_until};
+use crate::real::{Fairway, Process, free_port, head, http_json, parts, program, root, serve, used, wait_until};
 
 /// Longest wait for an event of a cluster; seconds are usual, the rest is for a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(120);
@@ -77,13 +78,30 @@ impl Cluster {
     /// Writes a kubeconfig of the user `fairway`, and returns its path. RBAC knows the user as the ServiceAccount `fairway` in the
     /// namespace `fairway`; it has no rights until a test binds a role to it.
     pub fn token_kubeconfig(&self) -> PathBuf {
-        let file = self.folder.path().join("fairway.kubeconfig");
+        self.write_kubeconfig("fairway.kubeconfig", "token: fairway-token")
+    }
+
+    /// Writes a kubeconfig of the same user, whose token a command prints, and returns its path.
+    pub fn command_kubeconfig(&self) -> PathBuf {
+        let (script, version) = (self.folder.path().join("token.sh"), "client.authentication.k8s.io/v1");
+        let status =
+            format!(r#"{{"apiVersion":"{version}","kind":"ExecCredential","status":{{"token":"fairway-token"}}}}"#);
+        fs::write(&script, format!("echo '{status}'\n")).expect("the folder can be written");
+        let user = format!(
+            "exec: {{ apiVersion: {version}, interactiveMode: Never, command: sh, args: [ \"{}\" ] }}",
+            script.display()
+        );
+        self.write_kubeconfig("command.kubeconfig", &user)
+    }
+
+    fn write_kubeconfig(&self, name: &str, user: &str) -> PathBuf {
+        let file = self.folder.path().join(name);
         let ca = self.kube().join("certs/apiserver.crt");
         let text = format!(
             "apiVersion: v1
 kind: Config
 clusters: [{{ name: t, cluster: {{ server: \"https://127.0.0.1:{}\", certificate-authority: \"{}\" }} }}]
-users: [{{ name: fairway, user: {{ token: fairway-token }} }}]
+users: [{{ name: fairway, user: {{ {user} }} }}]
 contexts: [{{ name: fairway, context: {{ cluster: t, user: fairway }} }}]
 current-context: fairway
 ",
@@ -92,6 +110,41 @@ current-context: fairway
         );
         fs::write(&file, text).expect("the folder can be written");
         file
+    }
+
+    /// Writes the credentials that a Pod of the ServiceAccount `fairway` in the namespace `fairway` has, by links as the kubelet makes
+    /// them, and returns their folder.
+    pub fn pod_credentials(&self) -> PathBuf {
+        let folder = self.folder.path().join("serviceaccount");
+        let data = folder.join("..2026_11_29");
+        fs::create_dir_all(&data).expect("the folder can be written");
+        fs::copy(self.kube().join("certs/apiserver.crt"), data.join("ca.crt")).expect("kube-apiserver wrote it");
+        fs::write(data.join("token"), "fairway-token").expect("the folder can be written");
+        fs::write(data.join("namespace"), "fairway").expect("the folder can be written");
+        symlink("..2026_11_29", folder.join("..data")).expect("the folder can be written");
+        for file in ["ca.crt", "token", "namespace"] {
+            symlink(Path::new("..data").join(file), folder.join(file)).expect("the folder can be written");
+        }
+        folder
+    }
+
+    /// Starts Fairway with this configuration as in a Pod of this cluster: with its credentials and variables.
+    pub fn fairway_in_pod(&self, config: &str) -> Fairway {
+        let folder = TempDir::new().expect("a temporary folder");
+        let [dns, http] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        fs::write(folder.path().join("fairway.yaml"), head(dns, http) + config).expect("the folder can be written");
+        // A mount namespace of its own: the path of the credentials is fixed.
+        let script = "mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io && \
+                      cp -a \"$1\" /run/secrets/kubernetes.io/ && shift && exec \"$@\"";
+        let server = serve(folder.path());
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-c", script, "sh"]).arg(self.pod_credentials());
+        command.arg(server.get_program()).args(server.get_args()).env_remove("FAIRWAY_PARTS");
+        command.env("KUBERNETES_SERVICE_HOST", "127.0.0.1").env("KUBERNETES_SERVICE_PORT", self.api_port.to_string());
+        let process = Process::start(&mut command, &folder.path().join("fairway.log"));
+        let mut server = Fairway { process, folder, dns, http };
+        server.wait_ready();
+        server
     }
 
     /// Kills its kube-apiserver, and waits until connections to it are refused; everything else keeps running.

@@ -404,6 +404,22 @@ fn printed_rights_suffice_and_a_missing_one_costs_its_kind_alone() {
     wait_until("endpoints are followed", LIMIT, || explain(&server).contains("no ready endpoint"));
 }
 
+#[test]
+fn server_in_a_pod_and_one_whose_token_a_command_prints_read_the_cluster() {
+    let (_listeners, port) = gateways();
+    let eu = cluster("eu1", GATEWAYS[0], 1, "");
+    let server = eu.fairway_in_pod(&config(&[("eu1", "inCluster: true")], port, ""));
+    eu.apply(&server.rbac("eu1"));
+    wait_answered(&server, &GATEWAYS[..1]);
+    let access = format!("kubeconfig: \"{}\"", eu.command_kubeconfig().display());
+    let other = Fairway::start(&config(&[("eu1", &access)], port, "landlock: { execute: [/usr] }\n"), &[]);
+    wait_answered(&other, &GATEWAYS[..1]);
+    eu.scale(NAMESPACE, "web", 0);
+    for server in [&server, &other] {
+        wait_until("endpoints are followed", LIMIT, || explain(server).contains("no ready endpoint"));
+    }
+}
+
 fn explain(server: &Fairway) -> String {
     String::from_utf8_lossy(&server.command(&["explain", "shop.gslb.example"]).stdout).into_owned()
 }

@@ -24,7 +24,12 @@ pub(super) fn needed<'a>(
     for anchors in ["SSL_CERT_FILE", "SSL_CERT_DIR"].into_iter().filter_map(environment) {
         read.extend(std::env::split_paths(&anchors).flat_map(|path| places(&path)));
     }
-    FileAccess { read, write: written(settings) }
+    let mut execute: BTreeSet<_> = settings.landlock.execute.iter().flat_map(|path| places(path)).collect();
+    if !execute.is_empty() {
+        // Programs that are started have it as their standard input.
+        execute.insert(PathBuf::from("/dev/null"));
+    }
+    FileAccess { read, execute, write: written(settings) }
 }
 
 /// Returns the folders that these settings write to and that `access` does not allow.

@@ -82,6 +82,7 @@ impl FirstLoad {
                     abi,
                     complete,
                     read = shown(&access.read),
+                    execute = shown(&access.execute),
                     write = shown(&access.write),
                     "process restricted to its files"
                 );

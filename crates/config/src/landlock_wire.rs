@@ -16,6 +16,8 @@ pub(super) struct Landlock {
     pub(super) enabled: Option<bool>,
     /// Further files and folders that may be read, such as the folder of a zone file that a later reload names.
     pub(super) read: Option<List<Text<1>, 1, 64>>,
+    /// Folders whose programs may be executed, with those of the libraries that they need: for a kubeconfig with `exec`. Default: none.
+    pub(super) execute: Option<List<Text<1>, 1, 64>>,
     /// Further folders that may be written, such as that of a later `queryLog.file`.
     pub(super) write: Option<List<Text<1>, 1, 64>>,
 }
@@ -27,12 +29,14 @@ pub struct LandlockSettings {
     pub enabled: bool,
     /// Further files and folders that may be read. Default: none.
     pub read: Vec<PathBuf>,
+    /// Folders whose programs may be executed. Default: none.
+    pub execute: Vec<PathBuf>,
     /// Further folders that may be written. Default: none.
     pub write: Vec<PathBuf>,
 }
 
 impl Default for LandlockSettings {
     fn default() -> Self {
-        Self { enabled: true, read: Vec::new(), write: Vec::new() }
+        Self { enabled: true, read: Vec::new(), execute: Vec::new(), write: Vec::new() }
     }
 }

@@ -14,6 +14,8 @@ use landlock::{
 pub struct FileAccess {
     /// May be read.
     pub read: BTreeSet<PathBuf>,
+    /// May be read and executed. Empty by default: then nothing can be executed.
+    pub execute: BTreeSet<PathBuf>,
     /// May be read and written, with new files, folders, sockets and links. Devices cannot be created.
     pub write: BTreeSet<PathBuf>,
 }
@@ -29,8 +31,8 @@ pub struct FileRestriction {
 }
 
 impl FileAccess {
-    /// Restricts the calling thread, and the threads that it starts later, for good: call it before any other thread exists. Nothing
-    /// can be executed any more. Open files, sockets and the network are not affected.
+    /// Restricts the calling thread, and the threads that it starts later, for good: call it before any other thread exists. Other
+    /// programs cannot be executed any more. Open files, sockets and the network are not affected.
     ///
     /// Paths that do not exist are skipped. Returns the reason if the kernel restricts nothing.
     pub fn restrict_thread(&self) -> Result<FileRestriction, String> {
@@ -52,6 +54,7 @@ impl FileAccess {
         let write = all & !(AccessFs::Execute | AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev);
         let rules = Ruleset::default().handle_access(all)?.create()?;
         let rules = rules.add_rules(path_beneath_rules(&self.read, read))?;
+        let rules = rules.add_rules(path_beneath_rules(&self.execute, read | AccessFs::Execute))?;
         rules.add_rules(path_beneath_rules(&self.write, write))?.restrict_self()
     }
 }

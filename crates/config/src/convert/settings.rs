@@ -139,6 +139,7 @@ fn landlock(converter: &Converter<'_, '_>, wire: Landlock) -> LandlockSettings {
     LandlockSettings {
         enabled: wire.enabled.unwrap_or(true),
         read: paths("read", wire.read),
+        execute: paths("execute", wire.execute),
         write: paths("write", wire.write),
     }
 }

@@ -16,7 +16,7 @@ fn restricted_thread_reads_and_writes_its_folders_only() {
         fs::create_dir(folder).unwrap();
         fs::write(folder.join("f"), "text").unwrap();
     }
-    let access = FileAccess { read: [read.clone()].into(), write: [write.clone()].into() };
+    let access = FileAccess { read: [read.clone()].into(), write: [write.clone()].into(), ..FileAccess::default() };
     let program = std::env::current_exe().unwrap();
     let checks = move || {
         access.restrict_thread().expect("NOT TESTED: this test needs a kernel with Landlock");
@@ -41,6 +41,12 @@ fn restricted_thread_reads_and_writes_its_folders_only() {
         assert!(inherited.join().unwrap(), "a thread inherits the restriction");
     };
     thread::spawn(checks).join().unwrap();
+    let programs = FileAccess { execute: ["/usr", "/dev/null"].map(Into::into).into(), ..FileAccess::default() };
+    let executes = move || {
+        programs.restrict_thread().expect("it was restricted above");
+        Command::new("/usr/bin/true").stdin(std::process::Stdio::null()).status()
+    };
+    assert!(thread::spawn(executes).join().unwrap().unwrap().success());
     // Other threads are not restricted.
     assert!(fs::read(scratch.path().join("other/f")).is_ok());
 }
