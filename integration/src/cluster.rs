@@ -114,7 +114,7 @@ current-context: fairway
 
     /// Writes the credentials that a Pod of the ServiceAccount `fairway` in the namespace `fairway` has, by links as the kubelet makes
     /// them, and returns their folder.
-    pub fn pod_credentials(&self) -> PathBuf {
+    fn pod_credentials(&self) -> PathBuf {
         let folder = self.folder.path().join("serviceaccount");
         let data = folder.join("..2026_11_29");
         fs::create_dir_all(&data).expect("the folder can be written");

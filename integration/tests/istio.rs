@@ -293,7 +293,7 @@ names: [ {{ name: web.gslb.example, pool: web }}, {{ name: pay.gslb.example, poo
     assert_eq!(of("web", "capacity"), 100);
     let names = ["web", "pay", "plain"];
     let before = names.map(|name| share(&server, name));
-    // Load control moves nothing before clients have sent queries for some TTLs.
+    // Load control is slower while it knows its clients for less than some TTLs.
     let settled = Instant::now();
     wait_until("clients are known", LIMIT, || reported("web") >= 0.0 && settled.elapsed() > Duration::from_secs(9));
     let held: Vec<TcpStream> = (0..200).map(|_| send("web.gslb.example", "/held")).collect();

@@ -66,7 +66,7 @@ pub struct LoadReport {
 /// Statistics of a service at the gateways of a cluster: sums over the gateways, and over ports and subsets of the service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServiceCounts {
-    /// Requests in flight (Envoy's `upstream_rq_active`).
+    /// Requests in flight (Envoy's `upstream_rq_active`). Gateways that do not report it count as the average of the others.
     pub active: Option<u64>,
     /// Endpoints that the gateways use (Envoy's `membership_healthy`).
     pub healthy: Option<u64>,

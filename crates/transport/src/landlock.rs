@@ -31,8 +31,8 @@ pub struct FileRestriction {
 }
 
 impl FileAccess {
-    /// Restricts the calling thread, and the threads that it starts later, for good: call it before any other thread exists. Other
-    /// programs cannot be executed any more. Open files, sockets and the network are not affected.
+    /// Restricts the calling thread, and the threads that it starts later, for good: call it before any other thread exists.
+    /// Programs outside of `execute` cannot be executed any more. Open files, sockets and the network are not affected.
     ///
     /// Paths that do not exist are skipped. Returns the reason if the kernel restricts nothing.
     pub fn restrict_thread(&self) -> Result<FileRestriction, String> {
