@@ -6,7 +6,7 @@ use fairway_model::{Name, PoolName};
 /// Returns the name of the pool of a contributed name.
 pub(crate) fn pool_name(name: &Name) -> PoolName {
     let text = name.to_string().to_ascii_lowercase();
-    let text = format!("{}{}", PoolName::CONTRIBUTED, name_part(text.trim_end_matches('.')));
+    let text = format!("{}{}", CONTRIBUTED, name_part(text.trim_end_matches('.')));
     PoolName::new(&text).expect("name_part returns valid characters")
 }
 
@@ -33,3 +33,6 @@ pub(crate) fn name_part(text: &str) -> String {
 
 /// Maximum number of characters of an escaped text: an object's name has 128 at most, with a prefix and a hash.
 const PART_MAX: usize = 80;
+
+/// Beginning of the names of pools that only contributions declare.
+const CONTRIBUTED: &str = "contributed+";

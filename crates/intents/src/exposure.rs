@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry};
 use fairway_model::{
     AnswerMode, Cluster, ClusterName, Contributions, Member, Monitor, MonitorName, Name, Network, Policy, Pool,
     PoolName, SteeredName, Tier, Timestamp, Weight,
-    intent::{Client, Compound, Gslb, Inbound, Intent, IntentSpec},
+    intent::{Client, Compound, Gslb, Inbound, Intent, IntentSpec, WeightBy},
 };
 
 use super::{
@@ -310,6 +310,8 @@ fn elements(
         mode: gslb.mode.unwrap_or_default(),
         ttl: gslb.ttl.unwrap_or(default.ttl),
         down: gslb.down.clone().unwrap_or_default(),
+        weight_by_pods: gslb.weight_by == Some(WeightBy::Pods),
+        capacity_per_pod: gslb.capacity_per_pod,
         monitor: monitor.as_ref().filter(|_| !is_fallback).map(|(name, _)| name.clone()),
         fallback_monitor: monitor.as_ref().filter(|_| is_fallback).map(|(name, _)| name.clone()),
         // Others share the name only if it is granted to them as well.

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, net::IpAddr, ops::RangeInclusive, time::Duratio
 
 use fairway_model::{
     AnswerMode, ClusterName, DownAnswer, Name, Policy, Tier, Ttl, Weight,
-    intent::{Gslb, GslbMember, ProbeHint, ProbeKind},
+    intent::{Gslb, GslbMember, ProbeHint, ProbeKind, WeightBy},
 };
 use serde_json::{Value, json};
 
@@ -23,6 +23,13 @@ pub(super) fn fields(body: &mut Body<'_>, gslb: &mut Gslb) {
     body.optional(homed("spec.gslb.mode", &["spec"], &["mode"]), &MODE, &mut gslb.mode);
     body.optional(homed("spec.gslb.policy", &["spec"], &["policy"]), &POLICY, &mut gslb.policy);
     body.optional(homed("spec.gslb.downResponse", &["spec"], &["downresponse", "down"]), &DOWN_ANSWER, &mut gslb.down);
+    body.optional(homed("spec.gslb.weightBy", &["spec"], &["weightby"]), &WEIGHT_BY, &mut gslb.weight_by);
+    let capacity = Whole(1..=CAPACITY_MAX);
+    body.optional(
+        homed("spec.gslb.capacityPerPod", &["spec"], &["capacityperpod"]),
+        &capacity,
+        &mut gslb.capacity_per_pod,
+    );
     probe(body, &mut gslb.probe);
     body.field(homed("spec.gslb.members", &["spec"], &["members"]), &List(MEMBERS_MAX, MEMBER), &mut gslb.members);
     let mut clusters = BTreeSet::new();
@@ -237,6 +244,9 @@ const KIND: Words<ProbeKind> = Words(&[
     ("grpc", ProbeKind::Grpc),
 ]);
 const MODE: Words<AnswerMode> = Words(&[("address", AnswerMode::Address), ("cname", AnswerMode::Cname)]);
+const WEIGHT_BY: Words<WeightBy> = Words(&[("pods", WeightBy::Pods)]);
+/// Maximum capacity of an endpoint, that of a pool: the largest integer that every JSON parser reads exactly (RFC 8259 section 6).
+const CAPACITY_MAX: u64 = 9_007_199_254_740_991;
 /// Range of periods: at least a second, since editors of a project choose the targets, too. Operators declare faster monitors.
 pub(super) const PERIODS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
 /// Range of timeouts, that of a monitor.

@@ -14,16 +14,11 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// Returns the place of a service among all services: by the name of its pool, and after all others if somebody contributed that, who could
-    /// otherwise take the places of declared ones. `None` for a cluster.
+    /// Returns the place of a service among all services: by the name of its pool, and after all others if an intent or a contribution declares
+    /// it (their pools have a `+` in the name), so that tenants do not take the places of the operator's pools. `None` for a cluster.
     pub fn service_order(&self) -> Option<(bool, &PoolName)> {
-        self.pool.as_ref().map(|pool| (pool.as_str().starts_with(PoolName::CONTRIBUTED), pool))
+        self.pool.as_ref().map(|pool| (pool.as_str().contains('+'), pool))
     }
-}
-
-impl PoolName {
-    /// Beginning of the names of pools that only contributions declare.
-    pub const CONTRIBUTED: &str = "contributed+";
 }
 
 impl From<ClusterName> for Backend {

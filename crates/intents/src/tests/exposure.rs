@@ -67,10 +67,11 @@ fn members_are_the_clusters_that_run_the_service() {
 
 #[test]
 fn pool_has_the_steering_fields_of_the_body() {
-    let spec = json!({"gslb": {"ttl": "1m", "mode": "address", "policy": ["tier", "failover"], "downResponse": {"type": "FALLBACK_IP", "fallback": ["192.0.2.9"]}}});
+    let spec = json!({"gslb": {"ttl": "1m", "mode": "address", "policy": ["tier", "failover"], "downResponse": {"type": "FALLBACK_IP", "fallback": ["192.0.2.9"]}, "weightBy": "pods", "capacityPerPod": 50}});
     let pool = only(&[inbound("n", spec)]).unwrap().pool;
     assert_eq!((pool.ttl.secs(), pool.mode), (60, AnswerMode::Address));
     assert_eq!(pool.policy.to_string(), "tier, failover");
+    assert_eq!((pool.weight_by_pods, pool.capacity_per_pod), (true, Some(50)));
     assert_eq!(pool.down, DownAnswer::FallbackAddresses(vec!["192.0.2.9".parse().unwrap()]));
 }
 

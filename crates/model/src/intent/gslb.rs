@@ -15,10 +15,21 @@ pub struct Gslb {
     pub policy: Option<Policy>,
     /// The answer if no member is eligible.
     pub down: Option<DownAnswer>,
+    /// The factor of the members' weights besides the declared ones.
+    pub weight_by: Option<WeightBy>,
+    /// Requests in flight that one ready endpoint can take; `None`: the load of the clusters counts.
+    pub capacity_per_pod: Option<u64>,
     /// Settings of probes.
     pub probe: ProbeHint,
     /// The members; empty means the clusters that run the service.
     pub members: Vec<GslbMember>,
+}
+
+/// A factor of weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WeightBy {
+    /// The number of ready endpoints in the cluster.
+    Pods,
 }
 
 /// Settings of probes. What is `None` follows from protocol and port.

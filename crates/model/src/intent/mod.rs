@@ -9,7 +9,7 @@ mod inbound;
 mod others;
 
 pub use groups::{CompositeApp, Controller, DeploymentGroup, DnsUpdateRecord, ProviderParameter, SetEntry, TrafficSet};
-pub use gslb::{Gslb, GslbMember, ProbeHint, ProbeKind};
+pub use gslb::{Gslb, GslbMember, ProbeHint, ProbeKind, WeightBy};
 pub use inbound::{
     AccessRule, BalancingMode, Certificates, Inbound, Protocol, ServiceAccount, ServiceMesh, TlsMode, Traffic,
 };
