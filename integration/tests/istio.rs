@@ -363,7 +363,12 @@ pools:
     wait_until("the pod is read", LIMIT, || state(&server, "/clusters/0/kubernetes/podsUnreachable") == false);
     // The gateway ejects the endpoint of `pay`, which is ready in Kubernetes.
     assert_eq!(status("pay.gslb.example", "/"), Some(503));
+    let begun = Instant::now();
     wait_answer(server.dns, "pay.gslb.example", &[US], LIMIT);
+    println!(
+        "endpoint of a service ejected: {:?} until its cluster is not answered, of a period of 500 ms",
+        begun.elapsed()
+    );
     wait_answer(server.dns, "web.gslb.example", &[POD], LIMIT);
     let output = server.command(&["status"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
