@@ -123,7 +123,8 @@ fn names_weights_and_endpoints_follow_two_clusters() {
     let by_pods = "external-dns.kubernetes.io/webhook-gslb-weight-by: pods";
     let eu = cluster("eu1", GATEWAYS[0], 3, by_pods);
     let us = cluster("us1", GATEWAYS[1], 1, by_pods);
-    let server = Fairway::start(&config(&[("eu1", &kubeconfig(&eu)), ("us1", &kubeconfig(&us))], port, ""), &[]);
+    let with_events = format!("{}, events: true", kubeconfig(&eu));
+    let server = Fairway::start(&config(&[("eu1", &with_events), ("us1", &kubeconfig(&us))], port, ""), &[]);
     wait_answered(&server, &GATEWAYS);
     wait_until("three endpoints and one", LIMIT, || {
         let shares = shares(&server, 200);
@@ -153,12 +154,51 @@ fn names_weights_and_endpoints_follow_two_clusters() {
     wait_until("one name is left in the status", LIMIT, || kubernetes(&server, "eu1")["names"] == 1);
     assert_eq!(kubernetes(&server, "eu1")["gateway"], "Service istio-system/istio-ingressgateway");
 
+    let server = deleted_routes_are_held(server, &eu);
     // The address of the gateway changes.
     eu.give_address("service", "istio-system", "istio-ingressgateway", "127.0.7.3");
     let _third = TcpListener::bind(("127.0.7.3", port)).expect("a free port");
     wait_answered(&server, &["127.0.7.3", GATEWAYS[1]]);
     drop(server);
     weights_over_both_clusters_are_those_of_members(&eu, &us);
+}
+
+/// The last route of the namespace is deleted while its endpoints are ready: it stays until that is confirmed, over a restart, or until the
+/// endpoints are gone.
+fn deleted_routes_are_held(mut server: Fairway, eu: &Cluster) -> Fairway {
+    let delete = || _ = eu.kubectl(&["-n", NAMESPACE, "delete", "virtualservice", "web"]);
+    let create = || eu.apply(&virtual_service("web", NAMESPACE, "shop.gslb.example", ""));
+    let is_held = |server: &Fairway| server.metric("fairway_kubernetes_held_names", "eu1") > 0.0;
+    delete();
+    wait_until("the name is held", LIMIT, || is_held(&server));
+    let reasons = ["-n", NAMESPACE, "get", "events.events.k8s.io", "-o", "jsonpath={.items[*].reason}"];
+    wait_until("the namespace has an Event", LIMIT, || eu.kubectl(&reasons).contains("WithdrawalHeld"));
+    server.process.signal("TERM");
+    server.process.ended(LIMIT);
+    let Fairway { folder, dns, http, .. } = server;
+    server = Fairway::start_in(folder, dns, http);
+    wait_until("the cluster is read again", LIMIT, || kubernetes(&server, "eu1")["readAt"].is_string());
+    let problems = kubernetes(&server, "eu1")["problems"].to_string();
+    assert!(problems.contains("fairway contributions confirm kubernetes:eu1/shop"), "{problems}");
+    wait_answered(&server, &GATEWAYS);
+    let confirm = ["contributions", "confirm", "kubernetes:eu1/shop", "--reason", "moved"];
+    assert!(server.command(&confirm).status.success());
+    wait_answered(&server, &GATEWAYS[1..]);
+    let again = server.command(&confirm);
+    let text = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(!again.status.success() && text.contains("nothing of kubernetes:eu1/shop"), "{text}");
+
+    create();
+    wait_answered(&server, &GATEWAYS);
+    delete();
+    wait_until("the name is held again", LIMIT, || is_held(&server));
+    eu.scale(NAMESPACE, "web", 0);
+    wait_answered(&server, &GATEWAYS[1..]);
+    wait_until("nothing is held", LIMIT, || !is_held(&server));
+    create();
+    eu.scale(NAMESPACE, "web", 2);
+    wait_answered(&server, &GATEWAYS);
+    server
 }
 
 /// A Service of one cluster that stands for the gateway of another: an API server takes no loopback addresses in an EndpointSlice.

@@ -56,9 +56,12 @@ async fn confirm(
     check_line("reason", &held.reason).map_err(bad_request)?;
     let by = Author::new(caller, held.reason.clone());
     let filter = EndpointFilter { owner: &held.owner, path: held.path.as_deref(), set: held.set.as_deref() };
-    let endpoints = state.control.ledger()?.confirm(filter, by).await?;
+    let endpoints = state.control.confirm_withdrawals(filter, by).await?;
     if endpoints == 0 {
-        let detail = format!("nothing of {} that matches is held; `fairway contributions` lists what is", held.owner);
+        let detail = format!(
+            "nothing of {} that matches is held; `fairway contributions` and `fairway status` list what is",
+            held.owner
+        );
         return Err(problem(StatusCode::NOT_FOUND, detail));
     }
     Ok(Json(Confirmed { endpoints }))

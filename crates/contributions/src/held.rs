@@ -356,4 +356,4 @@ pub const WINDOW: Duration = Duration::from_secs(600);
 /// Number of names that may be withdrawn together, if it is more than a fifth.
 const NAMES_MIN: usize = 10;
 /// Maximum number of such names, so that the list of them stays small.
-const NAMES_MAX: usize = 4_096;
+pub const NAMES_MAX: usize = 4_096;

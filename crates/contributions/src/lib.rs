@@ -14,10 +14,12 @@ mod owners;
 mod read;
 mod rows_wire;
 
+pub use fairway_config::WithdrawalSettings;
+
 pub use self::{
     changes::{RowChange, RowChanges},
     contributed::{Contributed, RejectedNames},
-    held::{ClientRows, Evidence, Release, Releases, WINDOW, Weighing, are_many},
+    held::{ClientRows, Evidence, NAMES_MAX, Release, Releases, WINDOW, Weighing, are_many},
     keys::{part_key, scope_name, scope_of, seen_key, tenant_of},
     leases::{LeaseWeights, lease_weight},
     merge_rows::{DeclaredName, MergeContext, OwnedRow, changed_texts},

@@ -11,7 +11,7 @@ use fairway_config::{Settings, StoreBackend, StoreSettings};
 use fairway_model::Timestamp;
 use fairway_store::{
     DataFolder, Leadership,
-    objects::{EtcdStore, Listing, LocalStore, ObjectStore, StoreError, StoreFile, StoreKeys, ValueOptions},
+    objects::{Author, EtcdStore, Listing, LocalStore, ObjectStore, StoreError, StoreFile, StoreKeys, ValueOptions},
 };
 use fairway_zones::Snapshot;
 use tokio::{
@@ -23,7 +23,7 @@ use super::{
     Control, ControlError,
     command::Command,
     configured::{Compiled, Configured, Previous},
-    contributed::ContributionLedger,
+    contributed::{ContributionLedger, EndpointFilter},
     declared::Declared,
     dry_run::{DryRunRequest, DryRunResult},
     object_store::Objects,
@@ -207,6 +207,20 @@ impl Control {
                 Err(ControlError::NoStore(what.to_owned()))
             }
         }
+    }
+
+    /// Releases what an owner withdrew and is held: a client of the webhook, or a namespace of a cluster, `kubernetes:CLUSTER/NAMESPACE`.
+    /// Returns the number of endpoints, or of names.
+    pub async fn confirm_withdrawals(&self, filter: EndpointFilter<'_>, by: Author) -> Result<usize, ControlError> {
+        let EndpointFilter { owner, path: None, set: None } = filter else {
+            return self.ledger()?.confirm(filter, by).await;
+        };
+        let names = self.shared.probes.sources.confirm(owner).await;
+        if names > 0 {
+            tracing::info!(owner, names, by = %by.identity, reason = %by.reason, "held withdrawal confirmed");
+            return Ok(names);
+        }
+        self.ledger()?.confirm(filter, by).await
     }
 
     /// Returns the ledger of webhook contributions.

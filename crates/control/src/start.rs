@@ -22,6 +22,7 @@ use super::{
     answers::AnswerCounts,
     balance::Balance,
     configured::Configured,
+    contributed::FoundHealth,
     drains::DrainWatch,
     dry_run::DryRuns,
     fence::DeniedTargets,
@@ -95,6 +96,7 @@ impl Parts {
             counts: Counts::default(),
             traces,
         });
+        shared.probes.sources.set_health(Arc::new(FoundHealth(shared.serving.clone())));
         let (commands, commands_in) = mpsc::channel(COMMANDS_WAITING_MAX);
         let (fingerprint, files) = watch::channel(self.fingerprint);
         let actor = Actor {
@@ -164,7 +166,8 @@ pub(crate) fn follow(hosts: &Hosts, (sources, loads): (&Sources, &LoadReader), c
     let (clusters, of_files) = (&configured.merged.desired.clusters, &configured.files.desired.clusters);
     hosts.follow_clusters(clusters.values(), |name| of_files.contains_key(name), &configured.settings.resolvers);
     // Only files name credentials of this server.
-    sources.follow(of_files, configured.files.desired.zones.keys(), &loads.services());
+    let names = (configured.files.desired.zones.keys(), configured.settings.withdrawals);
+    sources.follow(of_files, names, &loads.services());
     sources.report(&configured.looked_up.found, configured.merged.contributed.refusals());
     let found = configured.looked_up.found.iter();
     loads.set_exposed(found.map(|(cluster, found)| (cluster.clone(), found.services.clone())));

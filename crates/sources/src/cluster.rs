@@ -2,27 +2,30 @@
 //!
 //! What fails is not empty: the last good contribution stays while the API cannot be reached, and while a kind is not read yet.
 
+mod names;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
+use fairway_contributions::WithdrawalSettings;
 use fairway_model::{ClusterName, KubernetesApi, Name, ServiceReports, Timestamp};
 use kube::Client;
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
-    time::{sleep, sleep_until},
+    time::sleep_until,
 };
 
 use crate::{
     connect::connect,
     crd,
-    found::{FoundCluster, FoundName, FoundRow},
+    found::{FoundCluster, FoundRow, HeldNames},
     graph::{GatewaySummary, Graph},
+    holds::{Holds, TargetHealth},
     objects::{Body, Kind, Object, ObjectKey, Targets},
-    rows::found_name,
     status::{KindStatus, SourceProblem, SourceStatus},
     watch::{Message, WatchState, watch},
 };
@@ -33,6 +36,19 @@ pub(crate) trait Publish: Send + Sync + 'static {
     fn found(&self, cluster: &ClusterName, found: Arc<FoundCluster>);
     /// Publishes the status of a cluster's source.
     fn status(&self, cluster: &ClusterName, status: SourceStatus);
+    /// Returns the health of the targets of names.
+    fn health(&self) -> Arc<dyn TargetHealth>;
+    /// Returns the owners in a cluster whose held withdrawals were confirmed since the last call.
+    fn take_confirmed(&self, cluster: &ClusterName) -> BTreeSet<Arc<str>>;
+}
+
+/// Settings of the server for all clusters.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ReadSettings {
+    /// The zones of this server; other names are counted and left out.
+    pub zones: Arc<BTreeSet<Name>>,
+    /// Times for which withdrawals are held.
+    pub withdrawals: WithdrawalSettings,
 }
 
 /// The task that reads one cluster.
@@ -40,8 +56,7 @@ pub(crate) struct ClusterTask<P> {
     name: ClusterName,
     api: Arc<KubernetesApi>,
     publisher: Arc<P>,
-    /// The zones of this server; other names are counted and left out.
-    zones: watch::Receiver<Arc<BTreeSet<Name>>>,
+    settings: watch::Receiver<ReadSettings>,
     /// Statistics of services at the gateways of all clusters.
     reports: watch::Receiver<ServiceReports>,
     graph: Graph,
@@ -51,6 +66,7 @@ pub(crate) struct ClusterTask<P> {
     found: FoundCluster,
     /// Names that the last process found and that this one has not found yet.
     saved: BTreeSet<Arc<str>>,
+    holds: Holds,
     /// True if something was found that is not published yet.
     is_changed: bool,
     /// True if something was read since the status was last published.
@@ -73,7 +89,7 @@ impl<P: Publish> ClusterTask<P> {
         name: ClusterName,
         api: Arc<KubernetesApi>,
         publisher: Arc<P>,
-        (zones, reports): (watch::Receiver<Arc<BTreeSet<Name>>>, watch::Receiver<ServiceReports>),
+        (settings, reports): (watch::Receiver<ReadSettings>, watch::Receiver<ServiceReports>),
         saved: Option<Arc<FoundCluster>>,
     ) -> Self {
         let found = saved.map(|saved| FoundCluster::clone(&saved)).unwrap_or_default();
@@ -81,12 +97,13 @@ impl<P: Publish> ClusterTask<P> {
             name,
             api,
             publisher,
-            zones,
+            settings,
             reports,
             graph: Graph::new(),
             kinds: BTreeMap::new(),
             listed: BTreeSet::new(),
             saved: found.names.keys().cloned().collect(),
+            holds: Holds::new(&found.names),
             found,
             is_changed: false,
             is_status_due: true,
@@ -115,8 +132,18 @@ impl<P: Publish> ClusterTask<P> {
                 Err(error) => error.to_string(),
             };
             self.fail(&why);
-            sleep(pause).await;
+            self.pause(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// Waits. Held withdrawals end also while the cluster cannot be read.
+    async fn pause(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while Instant::now() < end {
+            sleep_until(end.min(Instant::now() + STATUS_EVERY).into()).await;
+            self.review_holds();
+            self.publish_found();
         }
     }
 
@@ -145,14 +172,14 @@ impl<P: Publish> ClusterTask<P> {
                     }
                     (is_due, self.is_status_due) = (true, true);
                 }
-                Ok(()) = self.zones.changed() => {
+                Ok(()) = self.settings.changed() => {
                     self.look_again();
                     is_due = true;
                 }
                 Ok(()) = self.reports.changed() => is_due |= self.follow_report(),
                 () = sleep_until(publication.into()), if is_due => {}
                 _ = ticks.tick() => {
-                    is_due |= self.status.read_at.is_none();
+                    is_due |= self.status.read_at.is_none() | self.review_holds();
                     if std::mem::take(&mut self.is_status_due) {
                         self.publish_status();
                     }
@@ -299,9 +326,8 @@ impl<P: Publish> ClusterTask<P> {
         let is_first = self.status.read_at.is_none();
         self.status.failure = None;
         self.status.read_at = Some(Timestamp::from(SystemTime::now()));
-        if is_first || std::mem::take(&mut self.is_changed) {
-            self.publisher.found(&self.name, Arc::new(self.found.clone()));
-        }
+        self.is_changed |= is_first;
+        self.publish_found();
         if is_first {
             self.publish_status();
         }
@@ -332,36 +358,6 @@ impl<P: Publish> ClusterTask<P> {
         is_changed
     }
 
-    /// Updates these names.
-    fn update(&mut self, names: BTreeSet<Arc<str>>) {
-        let zones = Arc::clone(&self.zones.borrow());
-        for text in names {
-            let is_inside = text.parse::<Name>().is_ok_and(|name| zones.iter().any(|zone| name.is_within(zone)));
-            let exposures: Vec<_> = self.graph.exposures(&text).into_iter().collect();
-            if !is_inside {
-                if exposures.is_empty() {
-                    self.outside.remove(&text);
-                } else {
-                    self.outside.insert(Arc::clone(&text));
-                }
-            }
-            let before = self.found.names.get(&*text).cloned();
-            let own = (&*self.found.addresses, &*self.found.hosts);
-            let services = |object: &ObjectKey| self.graph.services_of(object);
-            let now = is_inside
-                .then(|| found_name(&self.name, &text, &exposures, own, before.as_deref(), services))
-                .flatten();
-            log_endpoints(&self.name, &text, before.as_deref(), now.as_ref());
-            match now {
-                Some(now) if before.as_deref() == Some(&now) => continue,
-                Some(now) => _ = self.found.names.insert(text, Arc::new(now)),
-                None if before.is_none() => continue,
-                None => _ = self.found.names.remove(&*text),
-            }
-            self.is_changed = true;
-        }
-    }
-
     fn publish_status(&mut self) {
         let counts = self.graph.counts();
         let kind = |kind: &Kind| {
@@ -376,6 +372,8 @@ impl<P: Publish> ClusterTask<P> {
         self.status.names = self.found.names.len();
         self.status.names_outside = self.outside.len();
         self.status.problems = self.graph.problems().into_iter().take(PROBLEMS_MAX).map(Into::into).collect();
+        self.status.held_names = self.found.held.values().map(|held| held.names).sum();
+        self.status.problems.splice(0..0, self.found.held.iter().take(PROBLEMS_MAX).map(held_problem));
         if self.status.left_out > 0 {
             let message =
                 format!("{} changes of objects over the limit of {OBJECTS_MAX} were left out", self.status.left_out);
@@ -401,14 +399,9 @@ fn choose_gateway(api: &KubernetesApi, mut gateways: Vec<GatewaySummary>) -> Opt
     gateways.into_iter().filter(|_| is_one).max_by_key(|gateway| gateway.hosts)
 }
 
-/// Logs that a name has lost its last ready endpoint in a cluster, or has one again.
-fn log_endpoints(cluster: &ClusterName, name: &str, before: Option<&FoundName>, now: Option<&FoundName>) {
-    let [was, is] = [before, now].map(|name| name.and_then(FoundName::ready));
-    match (was, is) {
-        (Some(1..), Some(0)) => tracing::warn!(%cluster, name, "no ready endpoint; the cluster is not answered"),
-        (Some(0), Some(ready @ 1..)) => tracing::info!(%cluster, name, ready, "ready endpoints again"),
-        _ => {}
-    }
+/// Returns what the status shows about the held names of an owner.
+fn held_problem((owner, held): (&Arc<str>, &HeldNames)) -> SourceProblem {
+    SourceProblem { object: format!("owner {owner}"), message: held.message(owner) }
 }
 
 fn start_watches(client: &Client, messages: &mpsc::Sender<Message>) -> JoinSet<()> {

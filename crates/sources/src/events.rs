@@ -1,5 +1,5 @@
-//! Writes an Event about each object whose names are refused, so that the owner of its namespace sees the reason. Only for clusters with
-//! `events: true`.
+//! Writes an Event about each object whose names are refused, and about each namespace with held names, so that the owner of the namespace sees
+//! the reason. Only for clusters with `events: true`.
 //!
 //! Every server of a store writes: the name of an Event is a hash of object and note, so the API server refuses the second one. An Event is not
 //! changed afterwards; the API server deletes it after an hour, and it is created again while the names are refused.
@@ -29,9 +29,9 @@ use tokio::{
 };
 
 pub(crate) use self::refusals::Refusals;
-use self::refusals::{Next, Queue};
+use self::refusals::{Next, Queue, Subject};
 use crate::{
-    connection::{CONFLICT, Connection, Failure, Right},
+    connection::{CONFLICT, Connection, Failure, NOT_FOUND, Right},
     dnsendpoints::{FIELD_MANAGER, process_identity},
     objects::{Kind, ObjectKey},
     status::SourceProblem,
@@ -113,19 +113,28 @@ impl Writer {
         }
     }
 
-    /// Creates the Event of an object, unless the object is gone or has the Event.
-    async fn write(&mut self, object: &ObjectKey, note: &str) -> Result<(), Failure> {
+    /// Creates the Event of a subject, unless the subject is gone or has the Event.
+    async fn write(&mut self, subject: &Subject, note: &str) -> Result<(), Failure> {
         let client = self.connection.client().await?;
-        let Some(resource) = self.resource(&client, object).await? else { return Ok(()) };
-        let Some(uid) = self.uid(&client, &resource, object).await? else { return Ok(()) };
+        let namespace = subject.namespace();
+        let event = match subject {
+            Subject::Object(object) => {
+                let Some(resource) = self.resource(&client, object).await? else { return Ok(()) };
+                let Some(uid) = self.uid(&client, &resource, object).await? else { return Ok(()) };
+                event(namespace, regarding_object(&resource, object, uid), REFUSED, note)
+            }
+            Subject::Namespace(namespace) => event(namespace, regarding_namespace(namespace), HELD, note),
+        };
         self.ticks.tick().await;
-        let event = event(&resource, object, uid, note);
         let parameters = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        let events = Api::<Event>::namespaced(client, &object.namespace);
-        let right = Right { verb: "create", resource: "events", group: EVENTS_GROUP, namespace: &object.namespace };
+        let events = Api::<Event>::namespaced(client, namespace);
+        let right = Right { verb: "create", resource: "events", group: EVENTS_GROUP, namespace };
         match self.connection.answer(right, REQUEST_MAX, events.create(&parameters, &event)).await {
             // Another server was faster, or it is there since the last time.
             Ok(_) | Err(Failure { code: CONFLICT, .. }) => Ok(()),
+            // The namespace is gone, and with it everybody who could read the Event.
+            Err(Failure { code: NOT_FOUND, .. }) => Ok(()),
+            Err(failure) if failure.text.contains("being terminated") => Ok(()),
             Err(failure) => Err(failure),
         }
     }
@@ -174,27 +183,44 @@ fn right_to_list(object: &ObjectKey) -> Right<'_> {
     Right { verb: "list", resource: plural, group, namespace: &object.namespace }
 }
 
-fn event(resource: &ApiResource, object: &ObjectKey, uid: String, note: &str) -> Event {
-    let hash = TokenHash::of(&format!("{uid} {REASON} {note}")).to_string();
+fn regarding_object(resource: &ApiResource, object: &ObjectKey, uid: String) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(resource.api_version.clone()),
+        kind: Some(resource.kind.clone()),
+        namespace: Some(object.namespace.to_string()),
+        name: Some(object.name.to_string()),
+        uid: Some(uid),
+        ..ObjectReference::default()
+    }
+}
+
+/// Returns a reference without uid, since no right to read namespaces is asked for.
+fn regarding_namespace(namespace: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Namespace".to_owned()),
+        namespace: Some(namespace.to_owned()),
+        name: Some(namespace.to_owned()),
+        ..ObjectReference::default()
+    }
+}
+
+/// Returns an Event with a reason and an action.
+fn event(namespace: &str, regarding: ObjectReference, (reason, action): (&str, &str), note: &str) -> Event {
+    let subject = regarding.uid.as_deref().unwrap_or(namespace);
+    let hash = TokenHash::of(&format!("{subject} {reason} {note}")).to_string();
     Event {
         metadata: ObjectMeta {
             name: Some(format!("fairway.{}", &hash[..32])),
-            namespace: Some(object.namespace.to_string()),
+            namespace: Some(namespace.to_owned()),
             ..ObjectMeta::default()
         },
         type_: Some("Warning".to_owned()),
-        reason: Some(REASON.to_owned()),
-        action: Some("Refuse".to_owned()),
+        reason: Some(reason.to_owned()),
+        action: Some(action.to_owned()),
         note: Some(note.to_owned()),
         event_time: Some(MicroTime(jiff::Timestamp::now())),
-        regarding: Some(ObjectReference {
-            api_version: Some(resource.api_version.clone()),
-            kind: Some(resource.kind.clone()),
-            namespace: Some(object.namespace.to_string()),
-            name: Some(object.name.to_string()),
-            uid: Some(uid),
-            ..ObjectReference::default()
-        }),
+        regarding: Some(regarding),
         reporting_controller: Some(FIELD_MANAGER.to_owned()),
         reporting_instance: Some(process_identity()),
         ..Event::default()
@@ -203,7 +229,10 @@ fn event(resource: &ApiResource, object: &ObjectKey, uid: String, note: &str) ->
 
 /// API group of Events.
 pub(crate) const EVENTS_GROUP: &str = "events.k8s.io";
-const REASON: &str = "NameRefused";
+/// Reason and action of Events about refused names.
+const REFUSED: (&str, &str) = ("NameRefused", "Refuse");
+/// Reason and action of Events about held names.
+const HELD: (&str, &str) = ("WithdrawalHeld", "Hold");
 /// Shortest time between two requests, so that at most five a second are made.
 const REQUEST_EVERY: Duration = Duration::from_millis(200);
 /// Longest time of a request.

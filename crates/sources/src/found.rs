@@ -10,7 +10,7 @@ use fairway_access::Tenant;
 use fairway_contributions::{OwnedRow, ReadRow};
 use fairway_model::{
     Check, ClusterLoadSource, ClusterName, ContributionProblem, DesiredState, ExposedServices, HttpCheck, LoadEndpoint,
-    LoadQuery, LoadSource, LoadSourceName, Monitor, MonitorName, Name, Permille, ProbeAddress, SharedMap,
+    LoadQuery, LoadSource, LoadSourceName, Monitor, MonitorName, Name, Permille, ProbeAddress, SharedMap, Timestamp,
 };
 
 use crate::{objects::ObjectKey, splits::Split, weights::Ready};
@@ -33,6 +33,19 @@ pub struct FoundCluster {
     pub services: ExposedServices,
     /// The names that its objects expose, by their text in lower case without final dot.
     pub names: SharedMap<Arc<str>, Arc<FoundName>>,
+    /// Held names of each owner: their objects are gone, and that looks like a mistake.
+    pub held: Arc<BTreeMap<Arc<str>, HeldNames>>,
+}
+
+/// Held names of one owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldNames {
+    /// Number of names.
+    pub names: usize,
+    /// The first one.
+    pub first: Arc<str>,
+    /// Time of the first withdrawal, in seconds since 1970.
+    pub since: u64,
 }
 
 /// A name that a cluster exposes.
@@ -61,6 +74,22 @@ pub struct FoundRow {
     pub services: Arc<[Arc<str>]>,
 }
 
+impl HeldNames {
+    /// Returns the message for people.
+    pub(crate) fn message(&self, owner: &str) -> String {
+        format!("since {}: {}", Timestamp::from_secs(self.since), self.note(owner))
+    }
+
+    /// Returns the message without the time, which may differ by a second between servers.
+    pub(crate) fn note(&self, owner: &str) -> String {
+        let Self { names, first, .. } = self;
+        format!(
+            "names whose objects were deleted are held ({names}, among them {first}), because their targets and endpoints are healthy; \
+             `fairway contributions confirm {owner}` removes them"
+        )
+    }
+}
+
 impl FoundName {
     /// Returns the number of ready endpoints, in any cluster; `None` if it is not known.
     pub(crate) fn ready(&self) -> Option<u32> {
@@ -82,6 +111,11 @@ impl FoundCluster {
 }
 
 impl FoundRow {
+    /// Returns true if its object is gone, and it stays since that looks like a mistake.
+    pub(crate) fn is_held(&self) -> bool {
+        self.row.row.held.is_some()
+    }
+
     /// Returns the row with its owner.
     fn owned(&self) -> OwnedRow<'_> {
         let (owner, tenant) = (Arc::clone(&self.owner), Arc::clone(&self.tenant));

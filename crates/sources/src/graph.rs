@@ -271,6 +271,13 @@ impl Graph {
         if self.without_endpoint.contains(service) { 0 } else { self.endpoints.ready(service) }
     }
 
+    /// Returns the number of ready endpoints of a service, as `NAMESPACE/NAME`; 0 if there is no such Service.
+    pub(crate) fn ready_of(&self, service: &str) -> u32 {
+        let Some((namespace, name)) = service.split_once('/') else { return 0 };
+        let key = ObjectKey::new(Kind::Service, namespace, name);
+        if self.objects.contains_key(&key) { self.ready(&key) } else { 0 }
+    }
+
     /// Returns the problems of all objects, at most [`Self::PROBLEMS_MAX`].
     pub(crate) fn problems(&self) -> Vec<Problem> {
         let of_object = |(key, evaluated): (&ObjectKey, &Evaluated)| {

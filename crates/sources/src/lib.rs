@@ -19,6 +19,7 @@ mod dnsendpoints;
 mod events;
 mod found;
 mod graph;
+mod holds;
 mod objects;
 mod rbac;
 mod rows;
@@ -31,7 +32,8 @@ mod weights;
 
 pub use self::{
     dnsendpoints::{ClusterDnsEndpoints, process_identity},
-    found::{Found, FoundCluster, FoundName, FoundRow, add_addresses, changed_names, owned_rows},
+    found::{Found, FoundCluster, FoundName, FoundRow, HeldNames, add_addresses, changed_names, owned_rows},
+    holds::TargetHealth,
     objects::{Kind, ObjectKey},
     rbac::{ServiceAccount, ServiceAccountError},
     splits::{Place, Split, SplitPart},

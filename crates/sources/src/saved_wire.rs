@@ -4,11 +4,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use fairway_access::Tenant;
 use fairway_contributions::{ReadRow, Row};
-use fairway_model::{ClusterName, ExposedServices, Name};
+use fairway_model::{ClusterName, ExposedServices, Name, SharedMap};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     found::{Found, FoundCluster, FoundName, FoundRow},
+    holds::Holds,
     splits::{Place, Split, SplitPart},
 };
 
@@ -36,6 +37,8 @@ struct SavedRow {
     ready: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     split: Option<SavedSplit>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    services: Vec<String>,
     row: Row,
 }
 
@@ -103,6 +106,7 @@ pub(crate) fn encode(found: &Found) -> Vec<u8> {
             object: row.object.to_string(),
             ready: row.ready,
             split: row.split.as_deref().map(SavedSplit::from),
+            services: row.services.iter().map(ToString::to_string).collect(),
             row: Row { endpoint, ..row.row.row.clone() },
         }
     };
@@ -131,7 +135,7 @@ pub(crate) fn decode(text: &[u8]) -> Result<Found, serde_json::Error> {
     let file: File = serde_json::from_slice(text)?;
     let cluster = |(key, saved): (String, Cluster)| {
         let key = ClusterName::new(&key).ok()?;
-        let row = |SavedRow { namespace, object, ready, split, row }: SavedRow| {
+        let row = |SavedRow { namespace, object, ready, split, services, row }: SavedRow| {
             Some(FoundRow {
                 owner: format!("kubernetes:{key}/{namespace}").into(),
                 tenant: Arc::new(Tenant::Namespace { cluster: key.to_string(), namespace }),
@@ -139,12 +143,13 @@ pub(crate) fn decode(text: &[u8]) -> Result<Found, serde_json::Error> {
                 row: Arc::new(ReadRow::new(row)),
                 ready,
                 split: split.and_then(SavedSplit::read),
-                services: Arc::default(),
+                services: services.into_iter().map(Arc::from).collect(),
             })
         };
         let name = |(text, rows): (String, Vec<SavedRow>)| {
             (Arc::from(text), Arc::new(FoundName { rows: rows.into_iter().filter_map(row).collect() }))
         };
+        let names: SharedMap<_, _> = saved.names.into_iter().map(name).collect();
         let found = FoundCluster {
             addresses: saved.addresses,
             hosts: saved.hosts.iter().filter_map(|host| host.parse().ok()).collect(),
@@ -152,7 +157,8 @@ pub(crate) fn decode(text: &[u8]) -> Result<Found, serde_json::Error> {
             pods: saved.pods,
             // Those of names that are saved are known once the objects are read again.
             services: ExposedServices::new(),
-            names: saved.names.into_iter().map(name).collect(),
+            held: Holds::new(&names).summary(&names).into(),
+            names,
         };
         Some((key.clone(), Arc::new(found)))
     };
@@ -161,9 +167,11 @@ pub(crate) fn decode(text: &[u8]) -> Result<Found, serde_json::Error> {
 
 #[cfg(test)]
 mod tests {
+    use fairway_contributions::{Held, HoldRule};
     use fairway_providers::Endpoint;
 
     use super::*;
+    use crate::found::HeldNames;
 
     #[test]
     fn encoded_state_is_decoded_unchanged_and_a_truncated_file_is_rejected() {
@@ -175,12 +183,13 @@ mod tests {
             ..Endpoint::default()
         };
         let address = Place::Addresses(["192.0.2.2".parse().unwrap()].into());
+        let held = Held { at: 9, rule: HoldRule::ManyNames };
         let places = [None, Some(address), Some(Place::Host("lb.test".parse().unwrap()))];
         let row = FoundRow {
             owner: "kubernetes:eu1/shop".into(),
             tenant: Arc::new("namespace:eu1/shop".parse().unwrap()),
             object: "Service shop/web".parse().unwrap(),
-            row: Arc::new(ReadRow::new(Row { since: 7, endpoint, held: None })),
+            row: Arc::new(ReadRow::new(Row { since: 7, endpoint, held: Some(held) })),
             ready: Some(3),
             split: Some(Arc::new(Split {
                 created: 7,
@@ -188,9 +197,11 @@ mod tests {
                 is_weighted: true,
                 parts: places.map(|place| SplitPart { weight: 5, ready: Some(2), place }).into(),
             })),
-            services: Arc::default(),
+            services: ["shop/web".into()].into(),
         };
+        let summary = HeldNames { names: 1, first: "shop.test".into(), since: 9 };
         let mut cluster = FoundCluster {
+            held: Arc::new([(Arc::clone(&row.owner), summary)].into()),
             addresses: vec!["192.0.2.1".parse().unwrap()],
             hosts: vec!["lb.test".parse().unwrap()],
             pods: vec!["10.0.0.1".parse().unwrap()],

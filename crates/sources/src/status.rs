@@ -27,6 +27,8 @@ pub struct SourceStatus {
     pub kinds: Vec<KindStatus>,
     /// Number of names within the zones of this server.
     pub names: usize,
+    /// Number of these names that are held: their objects are gone, and that looks like a mistake.
+    pub held_names: usize,
     /// Number of names outside of them, which are not answered.
     pub names_outside: usize,
     /// Number of changes of objects that were left out, since there are too many.

@@ -2,17 +2,21 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
-use fairway_model::{Cluster, ClusterName, ContributionProblem, KubernetesApi, Name, ServiceReports, SharedMap};
+use fairway_contributions::{ReadRow, WithdrawalSettings};
+use fairway_model::{
+    Cluster, ClusterName, ContributionProblem, Eligibility, KubernetesApi, Name, ServiceReports, SharedMap,
+};
 use tokio::{sync::watch, task::AbortHandle, time::timeout};
 
 use crate::{
-    cluster::{ClusterTask, Publish},
+    cluster::{ClusterTask, Publish, ReadSettings},
     events::{Events, Refusals},
     found::{Found, FoundCluster},
+    holds::TargetHealth,
     saved_wire,
     status::SourceStatus,
 };
@@ -22,7 +26,7 @@ use crate::{
 pub struct Sources {
     shared: Arc<Shared>,
     tasks: Mutex<BTreeMap<ClusterName, Task>>,
-    zones: watch::Sender<Arc<BTreeSet<Name>>>,
+    settings: watch::Sender<ReadSettings>,
 }
 
 /// The tasks of one cluster.
@@ -41,6 +45,10 @@ struct Shared {
     statuses: Mutex<BTreeMap<ClusterName, SourceStatus>>,
     /// Clusters that this process has read once.
     read: watch::Sender<BTreeSet<ClusterName>>,
+    /// Health of the targets of names; set once queries are answered.
+    health: OnceLock<Arc<dyn TargetHealth>>,
+    /// Owners whose held withdrawals are confirmed and not released yet.
+    confirmed: Mutex<BTreeSet<Arc<str>>>,
 }
 
 impl Sources {
@@ -55,22 +63,24 @@ impl Sources {
             found: watch::Sender::new(found.unwrap_or_default()),
             statuses: Mutex::default(),
             read: watch::Sender::default(),
+            health: OnceLock::new(),
+            confirmed: Mutex::default(),
         };
-        Self { shared: Arc::new(shared), tasks: Mutex::default(), zones: watch::Sender::default() }
+        Self { shared: Arc::new(shared), tasks: Mutex::default(), settings: watch::Sender::default() }
     }
 
-    /// Reads these clusters from now on, and forgets what was found in others. Names are found in these zones. Services for which the
-    /// gateways of a cluster have no healthy endpoint, by `reports`, count as without one.
+    /// Reads these clusters from now on, and forgets what was found in others. Names are found in these zones. Withdrawals are
+    /// held for these times. Services for which the gateways of a cluster have no healthy endpoint, by `reports`, count as without one.
     pub fn follow<'a>(
         &self,
         clusters: &SharedMap<ClusterName, Cluster>,
-        zones: impl Iterator<Item = &'a Name>,
+        (zones, withdrawals): (impl Iterator<Item = &'a Name>, WithdrawalSettings),
         reports: &watch::Receiver<ServiceReports>,
     ) {
-        let zones: BTreeSet<Name> = zones.cloned().collect();
-        self.zones.send_if_modified(|known| {
-            let is_changed = **known != zones;
-            *known = Arc::new(zones);
+        let settings = ReadSettings { zones: Arc::new(zones.cloned().collect()), withdrawals };
+        self.settings.send_if_modified(|known| {
+            let is_changed = *known != settings;
+            *known = settings;
             is_changed
         });
         let read = |cluster: &Cluster| Some((cluster.name.clone(), Arc::clone(cluster.kubernetes.as_ref()?)));
@@ -89,7 +99,7 @@ impl Sources {
                 continue;
             }
             let saved = self.shared.found.borrow().get(&name).cloned();
-            let (publisher, inputs) = (Arc::clone(&self.shared), (self.zones.subscribe(), reports.clone()));
+            let (publisher, inputs) = (Arc::clone(&self.shared), (self.settings.subscribe(), reports.clone()));
             let task = ClusterTask::new(name.clone(), Arc::clone(&api), publisher, inputs, saved);
             let reads = tokio::spawn(task.run()).abort_handle();
             let events = api.events.then(|| Events::start(name.clone(), Arc::clone(&api)));
@@ -97,8 +107,8 @@ impl Sources {
         }
     }
 
-    /// Writes Events about these contributions, which are not in the answers, to their clusters, if these have `events`. `found` is what they
-    /// were read from.
+    /// Writes Events about these contributions, which are not in the answers, and about held names to their clusters, if these have `events`.
+    /// `found` is what they were read from.
     pub fn report<'a>(&self, found: &Found, refused: impl Iterator<Item = &'a ContributionProblem>) {
         let tasks = self.tasks();
         let with_events = || tasks.iter().filter_map(|(name, task)| Some((name, task.events.as_ref()?)));
@@ -115,9 +125,39 @@ impl Sources {
             };
             found.objects_of(problem).for_each(|object| of_cluster.add(object, problem));
         }
+        for (cluster, (found, of_cluster)) in &mut refusals {
+            for (owner, held) in &*found.held {
+                namespace_of(owner, cluster)
+                    .into_iter()
+                    .for_each(|namespace| of_cluster.add_held(namespace, held.note(owner)));
+            }
+        }
         for (name, events) in with_events() {
             events.set(refusals.remove(name.as_str()).map(|(_, refusals)| refusals).unwrap_or_default());
         }
+    }
+
+    /// Sets the source of the health of targets. Until then, no target counts as down.
+    pub fn set_health(&self, health: Arc<dyn TargetHealth>) {
+        // Called once, when queries are answered.
+        let _ = self.shared.health.set(health);
+    }
+
+    /// Releases the withdrawals of an owner, `kubernetes:CLUSTER/NAMESPACE`, that are held, and waits until they are. Returns the number of
+    /// names.
+    pub async fn confirm(&self, owner: &str) -> usize {
+        let count = |found: &Found| {
+            let held = found.values().filter_map(|cluster| cluster.held.get(owner));
+            held.map(|held| held.names).sum::<usize>()
+        };
+        let mut found = self.found();
+        let names = count(&found.borrow_and_update());
+        if names > 0 {
+            self.shared.confirmed().insert(owner.into());
+            // Later than that, the task of the cluster waits for an API server, and releases them afterwards.
+            let _ = timeout(CONFIRM_MAX, found.wait_for(|found| count(found) == 0)).await;
+        }
+        names
     }
 
     fn tasks(&self) -> MutexGuard<'_, BTreeMap<ClusterName, Task>> {
@@ -172,6 +212,10 @@ impl Shared {
         self.statuses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn confirmed(&self) -> MutexGuard<'_, BTreeSet<Arc<str>>> {
+        self.confirmed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Removes clusters that are no longer read.
     fn forget_others(&self, wanted: &BTreeMap<ClusterName, Arc<KubernetesApi>>) {
         self.statuses().retain(|name, _| wanted.contains_key(name));
@@ -198,4 +242,35 @@ impl Publish for Shared {
     fn status(&self, cluster: &ClusterName, status: SourceStatus) {
         self.statuses().insert(cluster.clone(), status);
     }
+
+    fn health(&self) -> Arc<dyn TargetHealth> {
+        self.health.get().map_or_else(|| Arc::new(UnknownHealth) as Arc<dyn TargetHealth>, Arc::clone)
+    }
+
+    fn take_confirmed(&self, cluster: &ClusterName) -> BTreeSet<Arc<str>> {
+        let is_of_it = |owner: &Arc<str>| namespace_of(owner, cluster.as_str()).is_some();
+        self.confirmed().extract_if(.., is_of_it).collect()
+    }
 }
+
+/// Returns the namespace of an owner in a cluster.
+fn namespace_of<'a>(owner: &'a str, cluster: &str) -> Option<&'a str> {
+    owner.strip_prefix("kubernetes:")?.strip_prefix(cluster)?.strip_prefix('/')
+}
+
+/// Health before queries are answered: every target may be up.
+#[derive(Debug)]
+struct UnknownHealth;
+
+impl TargetHealth for UnknownHealth {
+    fn eligibility(&self, _: &ReadRow) -> Option<Eligibility> {
+        Some(Eligibility::Pending)
+    }
+
+    fn is_other_healthy(&self, _: &ReadRow) -> Option<bool> {
+        None
+    }
+}
+
+/// Time within which a confirmed withdrawal is released: the task of the cluster looks once a second.
+const CONFIRM_MAX: Duration = Duration::from_secs(5);

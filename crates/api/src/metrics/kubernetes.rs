@@ -18,4 +18,6 @@ pub(super) fn write(sheet: &mut Sheet, sources: &BTreeMap<ClusterName, SourceSta
     sheet.gauges("fairway_kubernetes_objects", &["cluster", "kind"], objects);
     let names = sources.iter().map(|(name, status)| ([name.to_string()], status.names as f64));
     sheet.gauges("fairway_kubernetes_names", &["cluster"], names);
+    let held = sources.iter().map(|(name, status)| ([name.to_string()], status.held_names as f64));
+    sheet.gauges("fairway_kubernetes_held_names", &["cluster"], held);
 }

@@ -14,7 +14,7 @@ mod holds;
 mod ledger;
 mod parts;
 
-pub(crate) use self::evidence::ServedHealth;
+pub(crate) use self::evidence::{FoundHealth, ServedHealth};
 pub use self::{
     holds::{EndpointFilter, ReleaseCounts},
     ledger::ContributionLedger,

@@ -1,4 +1,4 @@
-//! Refused names by object, and the order in which Events about them are written. Pure.
+//! Refused names by object, held ones by namespace, and the order in which Events about them are written. Pure.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,10 +11,19 @@ use fairway_model::ContributionProblem;
 
 use crate::objects::ObjectKey;
 
-/// Objects of one cluster whose names are refused, with the reasons.
+/// The subject of an Event. Namespaces come first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Subject {
+    /// A namespace, with names that are held after their objects were deleted.
+    Namespace(Arc<str>),
+    /// An object whose names are refused.
+    Object(ObjectKey),
+}
+
+/// Objects of one cluster whose names are refused, and namespaces whose names are held, with the reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Refusals {
-    by_namespace: BTreeMap<Arc<str>, BTreeMap<ObjectKey, Reasons>>,
+    by_namespace: BTreeMap<Arc<str>, BTreeMap<Subject, Reasons>>,
     objects: usize,
     /// Number of objects over the limits.
     omitted: usize,
@@ -33,15 +42,23 @@ impl Refusals {
     pub(crate) fn add(&mut self, object: &ObjectKey, problem: &ContributionProblem) {
         let is_full = self.objects >= OBJECTS_MAX;
         let of_namespace = self.by_namespace.entry(Arc::clone(&object.namespace)).or_default();
-        if let Some(known) = of_namespace.get_mut(object) {
+        let subject = Subject::Object(object.clone());
+        if let Some(known) = of_namespace.get_mut(&subject) {
             known.more += 1;
         } else if is_full || of_namespace.len() >= OF_NAMESPACE_MAX {
             self.omitted += 1;
         } else {
             let first = format!("{}: {}", problem.name, problem.message);
-            of_namespace.insert(object.clone(), Reasons { first, more: 0 });
+            of_namespace.insert(subject, Reasons { first, more: 0 });
             self.objects += 1;
         }
+    }
+
+    /// Adds a namespace with held names.
+    pub(crate) fn add_held(&mut self, namespace: &str, message: String) {
+        let namespace: Arc<str> = namespace.into();
+        let of_namespace = self.by_namespace.entry(Arc::clone(&namespace)).or_default();
+        of_namespace.insert(Subject::Namespace(namespace), Reasons { first: message, more: 0 });
     }
 
     /// Returns a message if there are more objects than the limits.
@@ -71,8 +88,8 @@ impl Reasons {
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     refusals: Refusals,
-    /// Objects with the time before which no Event about them is written.
-    deferred: HashMap<ObjectKey, Instant>,
+    /// Subjects with the time before which no Event about them is written.
+    deferred: HashMap<Subject, Instant>,
     /// Namespace of the last Event.
     last: Arc<str>,
 }
@@ -80,8 +97,8 @@ pub(super) struct Queue {
 /// The next step of the task that writes Events.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Write an Event about this object with this note.
-    Write(ObjectKey, String),
+    /// Write an Event about this subject with this note.
+    Write(Subject, String),
     /// Wait until this time; `None`: until names are refused.
     Wait(Option<Instant>),
 }
@@ -100,16 +117,26 @@ impl Queue {
             in_turn.flat_map(|(_, objects)| objects).filter(|(object, _)| !self.deferred.contains_key(*object));
         match due.next() {
             Some((object, reasons)) => {
-                self.last = Arc::clone(&object.namespace);
+                self.last = Arc::clone(object.namespace());
                 Next::Write(object.clone(), reasons.note())
             }
             None => Next::Wait(self.deferred.values().min().copied()),
         }
     }
 
-    /// Writes no Event about an object before this time.
-    pub(super) fn defer(&mut self, object: ObjectKey, until: Instant) {
-        self.deferred.insert(object, until);
+    /// Writes no Event about a subject before this time.
+    pub(super) fn defer(&mut self, subject: Subject, until: Instant) {
+        self.deferred.insert(subject, until);
+    }
+}
+
+impl Subject {
+    /// Returns the namespace of the Event.
+    pub(super) const fn namespace(&self) -> &Arc<str> {
+        match self {
+            Self::Namespace(namespace) => namespace,
+            Self::Object(object) => &object.namespace,
+        }
     }
 }
 
@@ -151,23 +178,31 @@ mod tests {
         let mut queue = Queue::default();
         let start = Instant::now();
         assert_eq!(queue.next(start), Next::Wait(None));
-        queue.set(refusals([object("evil", 1), object("evil", 2), object("evil", 1), object("shop", 1)], "no"));
+        let mut all = refusals([object("evil", 1), object("evil", 2), object("evil", 1), object("shop", 1)], "no");
+        all.add_held("evil", "2 names are held".to_owned());
+        queue.set(all);
         let again = start + Duration::from_secs(600);
         let mut written = Vec::new();
         while let Next::Write(object, note) = queue.next(start) {
-            written.push(format!("{object} {note}"));
+            let shown = match &object {
+                Subject::Namespace(namespace) => format!("Namespace {namespace}"),
+                Subject::Object(object) => object.to_string(),
+            };
+            written.push(format!("{shown} {note}"));
             queue.defer(object, again);
         }
         let expected = [
-            "Service evil/s1 a.example: no (and 1 more)",
+            "Namespace evil 2 names are held",
             "Service shop/s1 a.example: no",
+            "Service evil/s1 a.example: no (and 1 more)",
             "Service evil/s2 a.example: no",
         ];
         assert_eq!(written, expected);
         // Another reason does not shorten the pause.
         queue.set(refusals([object("evil", 1)], "another reason"));
         assert_eq!(queue.next(start), Next::Wait(Some(again)));
-        assert_eq!(queue.next(again), Next::Write(object("evil", 1), "a.example: another reason".to_owned()));
+        let first = Subject::Object(object("evil", 1));
+        assert_eq!(queue.next(again), Next::Write(first, "a.example: another reason".to_owned()));
     }
 
     #[test]
@@ -178,7 +213,7 @@ mod tests {
         assert_eq!((many.objects, many.omitted), (1_000, 100));
         assert!(many.omission().unwrap().starts_with("100 refused claims have no Event"));
         let long = refusals([object("evil", 1), object("evil", 1)], &"é".repeat(1_000));
-        let note = long.by_namespace["evil"][&object("evil", 1)].note();
+        let note = long.by_namespace["evil"][&Subject::Object(object("evil", 1))].note();
         assert!(note.len() <= NOTE_MAX && note.ends_with("é (and 1 more)"), "{}", note.len());
         assert_eq!(long.omission(), None);
     }
