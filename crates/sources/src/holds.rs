@@ -108,7 +108,7 @@ pub(crate) type HeldRows = (Arc<str>, Vec<FoundRow>);
 struct Recent {
     /// Its time, in seconds since 1970.
     at: u64,
-    /// What was withdrawn at once; empty if it is held.
+    /// Rows that were withdrawn at once; empty if they are held.
     rows: Vec<FoundRow>,
 }
 

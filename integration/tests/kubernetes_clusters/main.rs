@@ -1,6 +1,8 @@
 //! Two clusters whose Kubernetes APIs Fairway reads: real API servers with real controllers. Names, weights and health follow the objects.
 #![cfg(feature = "real")]
 
+mod kinds;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -13,7 +15,7 @@ use fairway_integration::{
     cluster::{Cluster, LIMIT},
     message::{Message, Record, bit},
     query::{Opt, Query},
-    real::{Fairway, ask, free_port, http_get, wait_until},
+    real::{Fairway, ask, free_port, http_get, root, wait_until},
 };
 use fairway_model::Rtype;
 use serde_json::{Value, json};
@@ -30,8 +32,19 @@ fn cluster(name: &'static str, address: &str, replicas: u32, annotations: &str) 
     let cluster = Cluster::start_with_controllers(name);
     cluster.add_gateway(address);
     cluster.deploy(NAMESPACE, "web", replicas);
-    cluster.apply(&virtual_service("web", NAMESPACE, "shop.gslb.example", annotations));
+    match annotations {
+        "" => cluster.apply(&example("istio")),
+        _ => cluster.apply(&virtual_service("web", NAMESPACE, "shop.gslb.example", annotations)),
+    }
     cluster
+}
+
+/// Returns the objects in the example of a page about a source.
+fn example(page: &str) -> String {
+    let path = root().join(format!("docs/sources/{page}.md"));
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let (_, block) = text.split_once("```yaml\n").expect("the page has an example");
+    block.split_once("```").expect("the example ends").0.to_owned()
 }
 
 fn virtual_service(name: &str, namespace: &str, host: &str, annotations: &str) -> String {
@@ -361,38 +374,6 @@ fn outages_of_an_api_server_change_no_answer() {
         is_as_before("read again");
     }
     println!("{count} answers were right over {SILENCE:?} of silence and {RESTARTS} restarts");
-}
-
-#[test]
-fn route_of_the_gateway_api_is_answered_with_the_address_of_its_gateway() {
-    let eu = Cluster::start_with_controllers("eu1");
-    for kind in ["httproutes", "gateways"] {
-        eu.apply_kinds(&format!("gateway-api-gateway.networking.k8s.io_{kind}.yaml"));
-    }
-    eu.deploy(NAMESPACE, "web", 1);
-    eu.apply(
-        "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: { name: gw, namespace: shop }\n\
-         spec: { gatewayClassName: any, listeners: [ { name: http, port: 80, protocol: HTTP, hostname: \"*.gslb.example\" } ] }\n---\n\
-         apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: { name: web, namespace: shop }\n\
-         spec: { parentRefs: [ { name: gw } ], hostnames: [ shop.gslb.example ], rules: [ { backendRefs: [ { name: web, port: 80 } ] } ] }\n",
-    );
-    let patch = |kind: &str, name: &str, status: Value| {
-        let status = json!({ "status": status }).to_string();
-        eu.kubectl(&["-n", NAMESPACE, "patch", kind, name, "--subresource=status", "--type=merge", "-p", &status]);
-    };
-    patch("gateway", "gw", json!({ "addresses": [{ "type": "IPAddress", "value": GATEWAYS[0] }] }));
-    let (_listeners, port) = gateways();
-    let server = Fairway::start(&config(&[("eu1", &kubeconfig(&eu))], port, ""), &[]);
-    wait_until("the missing acceptance is shown", LIMIT, || kubernetes(&server, "eu1")["problems"] != json!([]));
-    assert!(answer(&server, "shop.gslb.example", 1).is_empty(), "no controller has accepted the route");
-    let condition = json!({ "type": "Accepted", "status": "True", "reason": "Accepted", "message": "",
-        "lastTransitionTime": "2026-01-01T00:00:00Z" });
-    let parent =
-        json!({ "parentRef": { "name": "gw" }, "controllerName": "test.example/gateway", "conditions": [condition] });
-    patch("httproute", "web", json!({ "parents": [parent] }));
-    wait_answered(&server, &GATEWAYS[..1]);
-    wait_until("no problem is left", LIMIT, || kubernetes(&server, "eu1")["problems"] == json!([]));
-    assert_eq!(kubernetes(&server, "eu1")["gateway"], "Gateway shop/gw");
 }
 
 #[test]
