@@ -3,6 +3,7 @@
 mod elsewhere;
 
 use std::{
+    collections::HashMap,
     panic::{AssertUnwindSafe, catch_unwind},
     time::{Duration, Instant},
 };
@@ -110,6 +111,8 @@ pub struct SavedClass {
 #[derive(Debug)]
 pub struct Balancer {
     groups: Vec<Controlled>,
+    /// Number of the group of each cluster, and its index there. A cluster is in one group.
+    places: HashMap<Backend, (usize, usize)>,
     evidence: Evidence,
     shares: Shares,
     /// Time of the start, from which the controllers count.
@@ -144,9 +147,13 @@ impl Balancer {
             }
             controlled
         };
-        let groups = groups.into_iter().map(controlled).collect();
-        let mut balancer =
-            Self { groups, evidence, shares: Shares::default(), start: now, failures: 0, networks_elsewhere: 0 };
+        let groups: Vec<Controlled> = groups.into_iter().map(controlled).collect();
+        let places = groups.iter().enumerate().flat_map(|(number, of)| {
+            let clusters = of.group.clusters.iter().enumerate();
+            clusters.map(move |(place, declared)| (declared.name.clone(), (number, place)))
+        });
+        let (places, shares) = (places.collect(), Shares::default());
+        let mut balancer = Self { groups, places, evidence, shares, start: now, failures: 0, networks_elsewhere: 0 };
         balancer.update_shares();
         balancer
     }
@@ -161,8 +168,8 @@ impl Balancer {
         balancer.failures = self.failures;
         for group in &mut balancer.groups {
             for (place, declared) in group.group.clusters.iter().enumerate() {
-                let before = self.groups.iter().find_map(|before| Some((before, before.place(&declared.name)?)));
-                if let Some((before, from)) = before {
+                if let Some((before, from)) = self.places.get(&declared.name).copied() {
+                    let before = &self.groups[before];
                     group.reports[place] = before.reports[from];
                     group.controller.adopt(place, &before.controller, from);
                 }
@@ -213,8 +220,8 @@ impl Balancer {
 
     /// Adds a report that arrived now: of a cluster, or of a service there.
     pub fn add_report(&mut self, report: &LoadReport, now: Instant) -> Outcome {
-        let found = self.groups.iter_mut().find_map(|group| Some((group.place(&report.backend)?, group)));
-        let Some((place, group)) = found else { return Outcome::Ignored };
+        let Some((number, place)) = self.places.get(&report.backend).copied() else { return Outcome::Ignored };
+        let group = &mut self.groups[number];
         if group.reports[place].is_some_and(|(sequence, at)| report.at <= at || report.sequence == sequence) {
             return Outcome::Ignored;
         }
@@ -234,10 +241,8 @@ impl Balancer {
 
     /// Notes that a cluster can be answered, or cannot. A step should follow before the transition is served.
     pub fn set_available(&mut self, cluster: &Backend, is_available: bool, at: Instant) {
-        for group in &mut self.groups {
-            if let Some(place) = group.place(cluster) {
-                group.controller.set_available(place, is_available, at);
-            }
+        if let Some((number, place)) = self.places.get(cluster).copied() {
+            self.groups[number].controller.set_available(place, is_available, at);
         }
     }
 

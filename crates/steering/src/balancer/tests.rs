@@ -297,6 +297,26 @@ fn groups_are_controlled_apart() {
 }
 
 #[test]
+fn report_is_of_the_group_that_has_its_cluster() {
+    let now = Instant::now();
+    let mut balancer = Balancer::new(vec![group(&["a", "b"]), group(&["c", "d"])], now, None);
+    let report = |balancer: &mut Balancer, cluster: &str, sequence: u64| {
+        let at = now + PERIOD * u32::try_from(sequence).unwrap();
+        let report = LoadReport { backend: name(cluster), load: Load(300), signal: LoadSignal::InFlight, sequence, at };
+        balancer.add_report(&report, at)
+    };
+    assert_eq!(report(&mut balancer, "d", 1), Outcome::Accepted);
+    assert_eq!(report(&mut balancer, "d", 1), Outcome::Ignored, "it is known");
+    assert_eq!(report(&mut balancer, "e", 1), Outcome::Ignored, "it is in no group");
+    let mut balancer = balancer.with_groups(vec![group(&["c", "d", "e"]), group(&["a"])]);
+    assert_eq!(report(&mut balancer, "d", 1), Outcome::Ignored, "it is known in another group");
+    assert_eq!(report(&mut balancer, "b", 2), Outcome::Ignored, "it is in no group any more");
+    for cluster in ["d", "e", "a"] {
+        assert_eq!(report(&mut balancer, cluster, 2), Outcome::Accepted, "{cluster}");
+    }
+}
+
+#[test]
 fn drain_is_over_when_every_client_has_sent_another_query() {
     let mut scene = Scene::new(&["a", "b"]);
     scene.run(60);
