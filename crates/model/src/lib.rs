@@ -61,7 +61,9 @@ pub use fnv::{fnv1a_32, fnv1a_64};
 pub use health::{Cause, Eligibility, Health, HealthStatus, Observation, OverrideAction, OverrideActionError};
 pub use id::{ClusterName, IdError, LatencyTableName, LoadSourceName, MapName, MonitorName, PoolName};
 pub use latency::{Latency, LatencyRow, LatencyTable};
-pub use load::{ExposedServices, Load, LoadReport, LoadSignal, ServiceCounts, ServiceReport, ServiceReports};
+pub use load::{
+    ExposedServices, Load, LoadReport, LoadSignal, RuleBackends, ServiceCounts, ServiceReport, ServiceReports,
+};
 pub use load_bounds::{LoadBounds, LoadBoundsError};
 pub use load_source::{ClusterLoadSource, LoadEndpoint, LoadMetric, LoadQuery, LoadSource, LoadUnit, LoadUrl};
 pub use map::{ClientMap, MapEntry, MapLayer, MapSource};

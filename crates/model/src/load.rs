@@ -63,12 +63,13 @@ pub struct LoadReport {
     pub at: Instant,
 }
 
-/// Statistics of a service at the gateways of a cluster: sums over the gateways, and over ports and subsets of the service.
+/// Statistics of a service at the gateways of a cluster: sums over the gateways, and over the upstream clusters of its ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServiceCounts {
     /// Requests in flight (Envoy's `upstream_rq_active`). Gateways that do not report it count as the average of the others.
     pub active: Option<u64>,
-    /// Endpoints that the gateways use (Envoy's `membership_healthy`).
+    /// Endpoints that the gateways use (Envoy's `membership_healthy`). Those of other services may be among them, if they share an upstream
+    /// cluster; 0 means that there is none.
     pub healthy: Option<u64>,
     /// Endpoints that the gateways know (Envoy's `membership_total`).
     pub total: Option<u64>,
@@ -88,8 +89,42 @@ pub struct ServiceReport {
 /// The reports of all clusters whose gateways have statistics of services.
 pub type ServiceReports = BTreeMap<ClusterName, Arc<ServiceReport>>;
 
-/// Services, by `NAMESPACE/NAME`, and the number of rows that lead to each.
-pub type ExposedServices = SharedMap<Arc<str>, u32>;
+/// The services that names of a cluster lead to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ExposedServices {
+    /// Number of objects that lead to each service, by `NAMESPACE/NAME`.
+    pub services: SharedMap<Arc<str>, u32>,
+    /// Backends of each rule of a route, by the name that Envoy Gateway gives its upstream cluster.
+    pub rules: SharedMap<Arc<str>, Arc<RuleBackends>>,
+}
+
+/// The backends of a rule of a route.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuleBackends {
+    /// Its backends in the order of the rule: the service, as `NAMESPACE/NAME`; `None` for any other backend, and for one without traffic.
+    pub services: Box<[Option<Arc<str>>]>,
+    /// True if several backends get traffic, so that statistics of the rule are of all of them together.
+    pub is_shared: bool,
+}
+
+impl ExposedServices {
+    /// Returns no services.
+    pub const fn new() -> Self {
+        Self { services: SharedMap::new(), rules: SharedMap::new() }
+    }
+
+    /// Returns true if there are no services.
+    pub fn is_empty(&self) -> bool {
+        self.services.is_empty()
+    }
+}
+
+impl FromIterator<(Arc<str>, u32)> for ExposedServices {
+    /// Returns services that no rule of a route leads to.
+    fn from_iter<I: IntoIterator<Item = (Arc<str>, u32)>>(services: I) -> Self {
+        Self { services: services.into_iter().collect(), rules: SharedMap::new() }
+    }
+}
 
 #[cfg(test)]
 mod tests {

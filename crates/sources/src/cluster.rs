@@ -322,6 +322,8 @@ impl<P: Publish> ClusterTask<P> {
         changed.retain(|text| !self.saved.contains(text));
         changed.append(&mut self.take_gone());
         self.update(changed);
+        // A rule may get other backends without any other change of what is found.
+        self.is_changed |= self.found.services.rules != self.graph.exposed().rules;
         self.found.services = self.graph.exposed().clone();
         let is_first = self.status.read_at.is_none();
         self.status.failure = None;

@@ -22,7 +22,7 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::ExposedServices;
+use fairway_model::{ExposedServices, RuleBackends};
 use fairway_providers::Endpoint;
 
 pub(crate) use crate::objects::Targets;
@@ -251,7 +251,7 @@ impl Graph {
         let of_object = self.evaluated.get(object).into_iter().flat_map(Evaluated::services);
         let is_gateway = |key: &ObjectKey| self.objects.get(key).is_some_and(|of| external(&of.body).is_some());
         let all = own.into_iter().chain(of_object.filter(|key| !is_gateway(key)));
-        let text = |key: &ObjectKey| Some(Arc::clone(self.exposed.get_key_value(service_text(key).as_str())?.0));
+        let text = |key: &ObjectKey| Some(Arc::clone(self.exposed.services.get_key_value(&*service_text(key))?.0));
         all.filter_map(text).collect()
     }
 
@@ -354,23 +354,37 @@ impl Graph {
 }
 
 impl Graph {
-    /// Counts the services of an object that has names now, or had some before.
+    /// Counts the services of an object that has names now, or had some before, and replaces its rules.
     fn expose(&mut self, before: &Evaluated, after: &Evaluated, key: &ObjectKey) {
         let services = |evaluated: &Evaluated| -> BTreeSet<Arc<str>> {
             let own = Some(key).filter(|key| key.kind == Kind::Service);
             let all = own.into_iter().chain(evaluated.services()).filter(|_| !evaluated.groups.is_empty());
             all.map(|service| service_text(service).into()).collect()
         };
+        let rules = |evaluated: &Evaluated| -> BTreeMap<Arc<str>, Arc<RuleBackends>> {
+            evaluated.rules.iter().filter(|_| !evaluated.groups.is_empty()).cloned().collect()
+        };
+        let (rules_before, rules_after) = (rules(before), rules(after));
         let (before, after) = (services(before), services(after));
+        let ExposedServices { services: exposed, rules } = &mut self.exposed;
         for gone in before.difference(&after) {
-            match self.exposed.get(gone).copied() {
-                Some(count @ 2..) => _ = self.exposed.insert(Arc::clone(gone), count - 1),
-                _ => _ = self.exposed.remove(gone),
+            match exposed.get(gone).copied() {
+                Some(count @ 2..) => _ = exposed.insert(Arc::clone(gone), count - 1),
+                _ => _ = exposed.remove(gone),
             }
         }
         for new in after.difference(&before) {
-            let count = self.exposed.get(new).copied().unwrap_or_default();
-            self.exposed.insert(Arc::clone(new), count + 1);
+            let count = exposed.get(new).copied().unwrap_or_default();
+            exposed.insert(Arc::clone(new), count + 1);
+        }
+        // No other object has rules of these names.
+        for gone in rules_before.keys().filter(|name| !rules_after.contains_key(*name)) {
+            rules.remove(gone);
+        }
+        for (name, backends) in rules_after {
+            if rules_before.get(&name) != Some(&backends) {
+                rules.insert(name, backends);
+            }
         }
     }
 }

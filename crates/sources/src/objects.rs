@@ -7,7 +7,7 @@ mod hosts;
 mod key;
 mod targets;
 
-use std::{net::IpAddr, sync::Arc};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use fairway_model::Name;
 use fairway_providers::Endpoint;
@@ -127,6 +127,9 @@ pub(crate) enum Backend {
 /// The distinct backends, sorted, each with the sum of its weights; one with 0 gets no traffic. Without any, as with a redirect, the
 /// gateway itself answers.
 pub(crate) type Backends = Box<[(Backend, u32)]>;
+
+/// The backends of a rule of a route in its order, which may repeat, with their weights.
+pub(crate) type RuleRefs = Box<[(Backend, u32)]>;
 
 /// A TrafficSplit of SMI: the traffic for a Service goes to other ones instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -291,8 +294,20 @@ pub(crate) struct Route {
     pub(crate) hosts: Box<[HostPattern]>,
     /// The Gateways and ListenerSets that it refers to.
     pub(crate) parents: Box<[Parent]>,
-    /// Its backends.
-    pub(crate) backends: Backends,
+    /// The backends of each rule, in order, with their weights.
+    pub(crate) rules: Box<[RuleRefs]>,
+}
+
+impl Route {
+    /// Returns the backends of all rules.
+    pub(crate) fn backends(&self) -> Backends {
+        let mut backends = BTreeMap::<&Backend, u32>::new();
+        for (backend, weight) in self.rules.iter().flatten() {
+            let sum = backends.entry(backend).or_default();
+            *sum = sum.saturating_add(*weight);
+        }
+        backends.into_iter().map(|(backend, weight)| (backend.clone(), weight)).collect()
+    }
 }
 
 /// A reference from a route to a Gateway or ListenerSet.

@@ -1,11 +1,14 @@
 //! Statistics of services in the metrics of a gateway. Pure.
 //!
-//! Envoy names its upstream clusters after services in these ways; others are ignored:
+//! Envoy's upstream clusters have these names; others are ignored:
 //!
 //! ```text
 //! outbound|80||web.shop.svc.cluster.local       Istio: port, subset, host
 //! shop/web/80/da39a3ee5e                        Contour: namespace, service, port, hash
 //! shop_web_80                                   Contour, in statistics
+//! httproute/shop/web/rule/0                     Envoy Gateway: kind, namespace and name of a route, number of the rule (-1: all rules)
+//! httproute/shop/web/rule/0/backend/1           Envoy Gateway: one of several backends of a rule
+//! service/shop/web/80                           Envoy Gateway: a service that several rules share
 //! ```
 
 use std::{
@@ -25,11 +28,29 @@ pub type Services = BTreeMap<Arc<str>, ServiceCounts>;
 pub(super) struct ServiceCollector {
     exposed: ExposedServices,
     /// Statistics of services by `NAMESPACE/NAME`. Each is looked up for every sample.
-    found: HashMap<Arc<str>, ServiceCounts>,
+    found: HashMap<Arc<str>, Collected>,
     /// True if the gateway has statistics of any upstream cluster.
     has_any: bool,
     /// Key of the last sample.
     key: String,
+}
+
+/// Statistics of one service while they are collected.
+#[derive(Debug, Default)]
+struct Collected {
+    /// Sums over its upstream clusters.
+    all: ServiceCounts,
+    /// True if an upstream cluster also has requests of other services.
+    is_shared: bool,
+}
+
+/// An upstream cluster of a gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Upstream<'a> {
+    /// A service.
+    Service { namespace: &'a str, name: &'a str },
+    /// A rule of a route, or one of its backends.
+    Rule { rule: &'a str, backend: Option<usize> },
 }
 
 impl ServiceCollector {
@@ -46,64 +67,127 @@ impl ServiceCollector {
             _ => return,
         };
         let labels = ["cluster_name", "envoy_cluster_name"].map(|label| sample.labels.value(label));
-        let Some((namespace, service)) = labels.into_iter().find_map(service_of) else { return };
+        let Some(upstream) = labels.into_iter().find_map(Upstream::read) else { return };
         self.has_any = true;
         if !(0.0..=AMOUNT_MAX).contains(&sample.value) {
             return;
         }
-        self.key.clear();
-        self.key.extend([namespace, "/", service]);
-        if !self.found.contains_key(self.key.as_str()) {
-            let Some((key, _)) = self.exposed.get_key_value(self.key.as_str()) else { return };
-            self.found.insert(Arc::clone(key), ServiceCounts::default());
-        }
-        if let Some(count) = self.found.get_mut(self.key.as_str()).map(count) {
+        let add = |counts: &mut ServiceCounts| {
+            let count = count(counts);
             // Both are at most 2^53, so the sum does not overflow.
             *count = Some((count.unwrap_or_default() + sample.value as u64).min(AMOUNT_MAX as u64));
+        };
+        match upstream {
+            Upstream::Service { namespace, name } => {
+                self.key.clear();
+                self.key.extend([namespace, "/", name]);
+                let Some((key, _)) = self.exposed.services.get_key_value(self.key.as_str()) else { return };
+                let of = self.found.entry(Arc::clone(key)).or_default();
+                add(&mut of.all);
+            }
+            Upstream::Rule { rule, backend } => {
+                let Some(rule) = self.exposed.rules.get(rule) else { return };
+                let services = match backend {
+                    Some(at) => rule.services.get(at..=at).unwrap_or_default(),
+                    None => &rule.services,
+                };
+                for (at, service) in services.iter().enumerate() {
+                    // A rule may have a service several times, with other ports.
+                    let Some(key) = service.as_ref().filter(|_| !services[..at].contains(service)) else { continue };
+                    let of = self.found.entry(Arc::clone(key)).or_default();
+                    // Without a healthy endpoint of any backend, none of them has one. Otherwise each may have all of them.
+                    add(&mut of.all);
+                    of.is_shared |= rule.is_shared && backend.is_none();
+                }
+            }
         }
     }
 
     /// Returns the statistics; `None` if the gateway has none of services.
     pub(super) fn finish(self) -> Option<Services> {
-        self.has_any.then(|| self.found.into_iter().collect())
+        self.has_any.then(|| self.found.into_iter().map(|(key, of)| (key, of.counts())).collect())
     }
 }
 
-/// Returns namespace and name of the service of an upstream cluster.
-fn service_of(cluster: &str) -> Option<(&str, &str)> {
-    if let Some(rest) = cluster.strip_prefix("outbound|") {
-        let mut labels = rest.splitn(3, '|').nth(2)?.split('.');
-        let (name, namespace) = (labels.next()?, labels.next()?);
-        return (labels.next()?.trim_end_matches(';') == "svc").then_some((namespace, name));
+impl Collected {
+    /// Returns the statistics.
+    fn counts(self) -> ServiceCounts {
+        let Self { all, is_shared } = self;
+        ServiceCounts { active: all.active.filter(|_| !is_shared), ..all }
     }
-    // Names of namespaces and services have no underscore.
-    let parts = |separator, count| {
-        let parts: Vec<&str> = cluster.split(separator).take(count + 1).collect();
-        (parts.len() == count).then(|| (parts[0], parts[1]))
-    };
-    parts('/', 4).or_else(|| parts('_', 3))
 }
+
+impl<'a> Upstream<'a> {
+    /// Reads the name of an upstream cluster. Returns `None` if it is none of a service.
+    fn read(cluster: &'a str) -> Option<Self> {
+        let service = |namespace, name| Some(Self::Service { namespace, name });
+        if let Some(rest) = cluster.strip_prefix("outbound|") {
+            let mut labels = rest.splitn(3, '|').nth(2)?.split('.');
+            let (name, namespace) = (labels.next()?, labels.next()?);
+            let is_service = labels.next()?.trim_end_matches(';') == "svc";
+            return is_service.then_some(Self::Service { namespace, name });
+        }
+        let parts: Vec<&str> = cluster.split('/').take(PARTS_MAX + 1).collect();
+        match *parts {
+            [kind, _, _, "rule", _] if ROUTES.contains(&kind) => Some(Self::Rule { rule: cluster, backend: None }),
+            [kind, _, _, "rule", _, "backend", backend] if ROUTES.contains(&kind) => {
+                let (rule, _) = cluster.split_once("/backend/")?;
+                Some(Self::Rule { rule, backend: Some(backend.parse().ok()?) })
+            }
+            // Contour has a hash here, which is longer than a port.
+            ["service", namespace, name, port] | ["service", namespace, name, port, _]
+                if port.parse::<u16>().is_ok() =>
+            {
+                service(namespace, name)
+            }
+            [namespace, name, _, _] => service(namespace, name),
+            _ => {
+                // Names of namespaces and services have no underscore.
+                let (namespace, rest) = cluster.split_once('_')?;
+                let (name, port) = rest.split_once('_')?;
+                if port.contains('_') { None } else { service(namespace, name) }
+            }
+        }
+    }
+}
+
+/// Kinds of routes in names of Envoy Gateway.
+const ROUTES: [&str; 5] = ["httproute", "grpcroute", "tlsroute", "tcproute", "udproute"];
+/// Maximum number of parts of a name between slashes.
+const PARTS_MAX: usize = 7;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn services_of_upstream_clusters_are_found() {
+    fn services_and_rules_of_upstream_clusters_are_found() {
+        let service = |namespace, name| Some(Upstream::Service { namespace, name });
+        let rule = |rule, backend| Some(Upstream::Rule { rule, backend });
         for (cluster, expected) in [
-            ("outbound|80||web.shop.svc.cluster.local", Some(("shop", "web"))),
-            ("outbound|8080|v1|web.shop.svc.corp.example;", Some(("shop", "web"))),
-            ("outbound|80||web.shop.svc;", Some(("shop", "web"))),
+            ("outbound|80||web.shop.svc.cluster.local", service("shop", "web")),
+            ("outbound|8080|v1|web.shop.svc.corp.example;", service("shop", "web")),
+            ("outbound|80||web.shop.svc;", service("shop", "web")),
             ("outbound|443||api.example.com", None),
             ("outbound|443||api", None),
             ("outbound|80", None),
-            ("shop/web/80/da39a3ee5e", Some(("shop", "web"))),
-            ("shop_web_80", Some(("shop", "web"))),
-            ("httproute/shop/web/rule/0", None),
+            ("shop/web/80/da39a3ee5e", service("shop", "web")),
+            ("service/web/80/da39a3ee5e", service("service", "web")),
+            ("shop_web_80", service("shop", "web")),
+            ("shop_web_80_x", None),
+            ("httproute/shop/web/rule/0", rule("httproute/shop/web/rule/0", None)),
+            ("grpcroute/shop/web/rule/12/backend/3", rule("grpcroute/shop/web/rule/12", Some(3))),
+            ("tcproute/shop/db/rule/-1", rule("tcproute/shop/db/rule/-1", None)),
+            ("httproute/shop/web/rule/0/backend/x", None),
+            ("httproute/shop/web/rule/0/backend/0/x", None),
+            ("securitypolicy/shop/web/rule/0", None),
+            ("service/shop/web/80", service("shop", "web")),
+            ("service/shop/web/80/http2", service("shop", "web")),
             ("xds-grpc", None),
+            ("xds_cluster", None),
             ("", None),
         ] {
-            assert_eq!(service_of(cluster), expected, "{cluster}");
+            assert_eq!(Upstream::read(cluster), expected, "{cluster}");
         }
     }
 }

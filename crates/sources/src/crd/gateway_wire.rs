@@ -1,9 +1,6 @@
 //! Objects of the Gateway API as JSON.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde::Deserialize;
 
@@ -229,17 +226,15 @@ pub(crate) fn route(namespace: &Arc<str>, spec: RouteSpec, status: RouteStatus) 
         let (key, section, port) = target;
         Some(Parent { key, section, port, is_accepted })
     };
-    let mut backends = BTreeMap::<Backend, u32>::new();
-    for backend in spec.rules.into_iter().flat_map(|rule| rule.backend_refs) {
-        let weight = backend.weight.or(1);
-        let sum = backends.entry(backend.into_backend(namespace)).or_default();
-        *sum = sum.saturating_add(weight);
-    }
+    let backend = |of: BackendRef| {
+        let weight = of.weight.or(1);
+        (of.into_backend(namespace), weight)
+    };
     let hosts: BTreeSet<_> = spec.hostnames.0.iter().map(|host| HostPattern::new(host)).collect();
     Route {
         hosts: hosts.into_iter().collect(),
         parents: spec.parent_refs.0.iter().filter_map(parent).collect(),
-        backends: backends.into_iter().collect(),
+        rules: spec.rules.into_iter().map(|rule| rule.backend_refs.into_iter().map(backend).collect()).collect(),
     }
 }
 

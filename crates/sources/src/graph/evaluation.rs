@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use fairway_model::RuleBackends;
 use fairway_providers::Endpoint;
 
 use super::{Declared, Exposure, Graph, backends::Reached, names::Group};
@@ -21,6 +22,8 @@ pub(super) struct Evaluated {
     pub(super) lookups: Box<[ObjectKey]>,
     /// Problems, for people.
     pub(super) problems: Box<[Arc<str>]>,
+    /// Backends of each rule of a route, by the name of its upstream cluster.
+    pub(super) rules: Box<[(Arc<str>, Arc<RuleBackends>)]>,
 }
 
 impl Evaluated {
@@ -43,6 +46,7 @@ pub(super) struct Evaluation<'g> {
     groups: Vec<Group>,
     lookups: BTreeSet<ObjectKey>,
     problems: Vec<Arc<str>>,
+    pub(super) rules: Box<[(Arc<str>, Arc<RuleBackends>)]>,
     /// Number of problems over the limit.
     omitted: usize,
 }
@@ -60,16 +64,16 @@ pub(super) struct Through<'a> {
 impl<'g> Evaluation<'g> {
     /// Evaluates an object.
     pub(super) fn run(graph: &'g Graph, key: &'g ObjectKey, object: &'g Object) -> Evaluated {
-        let (groups, lookups, problems) = Default::default();
-        let mut evaluation = Self { graph, key, object, groups, lookups, problems, omitted: 0 };
+        let (groups, lookups, problems, rules) = Default::default();
+        let mut evaluation = Self { graph, key, object, groups, lookups, problems, rules, omitted: 0 };
         if !object.dns.as_ref().is_some_and(|dns| dns.is_foreign) {
             evaluation.evaluate();
         }
-        let Self { groups, lookups, mut problems, omitted, .. } = evaluation;
+        let Self { groups, lookups, mut problems, rules, omitted, .. } = evaluation;
         if omitted > 0 {
             problems.push(format!("{omitted} further problems").into());
         }
-        Evaluated { groups: groups.into(), lookups: lookups.into_iter().collect(), problems: problems.into() }
+        Evaluated { groups: groups.into(), lookups: lookups.into_iter().collect(), problems: problems.into(), rules }
     }
 
     fn evaluate(&mut self) {
@@ -205,6 +209,11 @@ impl<'g> Evaluation<'g> {
     pub(super) fn look_up(&mut self, key: &ObjectKey) -> Option<&'g Object> {
         self.lookups.insert(key.clone());
         self.graph.objects.get(key)
+    }
+
+    /// Returns true if an object was looked up.
+    pub(super) fn has_looked_up(&self, key: &ObjectKey) -> bool {
+        self.lookups.contains(key)
     }
 
     /// Records a dependency.

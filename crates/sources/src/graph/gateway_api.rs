@@ -5,12 +5,15 @@ use std::{
     sync::Arc,
 };
 
+use fairway_model::RuleBackends;
+
 use super::{
     backends::Reached,
     evaluation::{Evaluation, Through},
+    service_text,
 };
 use crate::objects::{
-    AllowedRoutes, Body, Gateway, HostPattern, Kind, Listener, ListenerSet, ObjectKey, Parent, Route,
+    AllowedRoutes, Backend, Body, Gateway, HostPattern, Kind, Listener, ListenerSet, ObjectKey, Parent, Route,
 };
 
 impl<'g> Evaluation<'g> {
@@ -51,7 +54,9 @@ impl<'g> Evaluation<'g> {
             fitting.for_each(|listener| add_common(names, self.key.kind, route, listener));
         }
         let annotated = self.annotated_names();
-        let reached = if names_by_gateway.is_empty() { Reached::default() } else { self.reach(&route.backends) };
+        let is_exposed = !names_by_gateway.is_empty();
+        let reached = if is_exposed { self.reach(&route.backends()) } else { Reached::default() };
+        self.rules = if is_exposed { self.upstream_clusters(route) } else { Box::default() };
         for (key, mut names) in names_by_gateway {
             names.extend(annotated.iter().cloned());
             if names.is_empty() {
@@ -66,6 +71,32 @@ impl<'g> Evaluation<'g> {
             let through = Through { key: Some(&key), targets: &gateway.targets, dns: object.dns.as_ref() };
             self.expose(names, through, &reached);
         }
+    }
+
+    /// Returns the backends of each upstream cluster that Envoy Gateway makes for a route, by its name: one for each rule of requests,
+    /// and one for all rules of a route of bytes. Only Services that the route leads to are named.
+    fn upstream_clusters(&self, route: &Route) -> Box<[(Arc<str>, Arc<RuleBackends>)]> {
+        let ObjectKey { kind, namespace, name } = self.key;
+        let has_requests = matches!(kind, Kind::HttpRoute | Kind::GrpcRoute);
+        let route_name = format!("{}/{namespace}/{name}", kind.as_str().to_ascii_lowercase());
+        let service = |(backend, weight): &(Backend, u32)| match backend {
+            Backend::Service { namespace, name } if *weight > 0 => {
+                let key = ObjectKey::new(Kind::Service, Arc::clone(namespace), Arc::clone(name));
+                self.has_looked_up(&key).then(|| service_text(&key).into())
+            }
+            _ => None,
+        };
+        let cluster = |rule: String, backends: &[(Backend, u32)]| {
+            let with_traffic: BTreeSet<_> =
+                backends.iter().filter(|(_, weight)| *weight > 0).map(|(backend, _)| backend).collect();
+            let services = backends.iter().map(service).collect();
+            let backends = RuleBackends { services, is_shared: with_traffic.len() > 1 };
+            (format!("{route_name}/rule/{rule}").into(), Arc::new(backends))
+        };
+        if has_requests {
+            return route.rules.iter().enumerate().map(|(rule, of)| cluster(rule.to_string(), of)).collect();
+        }
+        Box::new([cluster("-1".to_owned(), &route.rules.concat())])
     }
 
     /// Returns the Gateway of a parent, and the listeners of the parent. Returns `None` if one of them is missing: a problem.

@@ -9,7 +9,7 @@ mod random;
 mod size;
 mod splits;
 
-use fairway_model::Name;
+use fairway_model::{Name, RuleBackends};
 use serde_json::{Value, json};
 
 use super::*;

@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use fairway_model::{ClusterName, ExposedServices, LoadEndpoint, LoadQuery, LoadSource, LoadSourceName, ProbeAddress};
+use fairway_model::{
+    ClusterName, ExposedServices, LoadEndpoint, LoadQuery, LoadSource, LoadSourceName, ProbeAddress, RuleBackends,
+};
 use tokio::{io::AsyncWriteExt, net::TcpListener, sync::broadcast, time::timeout};
 
 use crate::{
@@ -20,8 +22,12 @@ fn exposed(services: &[&str]) -> ExposedServices {
 }
 
 fn metrics(text: &str) -> GatewayMetrics {
+    metrics_of(text, exposed(&["shop/web", "shop/pay"]))
+}
+
+fn metrics_of(text: &str, exposed: ExposedServices) -> GatewayMetrics {
     let mut exposition = Exposition::new(TEXT_MAX);
-    let mut collector = GatewayCollector::new(None, 95).with_services(exposed(&["shop/web", "shop/pay"]));
+    let mut collector = GatewayCollector::new(None, 95).with_services(exposed);
     let text = format!("envoy_server_total_connections 1\n{text}\n");
     exposition.feed(text.as_bytes(), &mut |sample| collector.add_sample(sample)).expect("the text is valid");
     collector.finish().expect("it has a signal")
@@ -52,6 +58,51 @@ envoy_cluster_upstream_rq_active{cluster_name=\"xds-grpc\"} 1";
     // A gateway that does not serve yet does not know the endpoints.
     assert_eq!(shown(&metrics(&format!("{text}\nenvoy_server_state 2"))), None);
     assert!(shown(&metrics(&format!("{text}\nenvoy_server_state 0"))).is_some());
+}
+
+/// Returns the statistics of `values` (requests in flight, healthy, known endpoints) of upstream clusters.
+fn statistics(clusters: &[(&str, [u32; 3])]) -> String {
+    let names = ["upstream_rq_active", "membership_healthy", "membership_total"];
+    let of_cluster = |(cluster, values): &(&str, [u32; 3])| {
+        let line = |(name, value)| format!("envoy_cluster_{name}{{envoy_cluster_name=\"{cluster}\"}} {value}\n");
+        names.iter().zip(values).map(line).collect::<String>()
+    };
+    clusters.iter().map(of_cluster).collect()
+}
+
+#[test]
+fn statistics_of_a_rule_are_those_of_its_backends() {
+    let rule = |name: &str, services: &[&str], is_shared: bool| {
+        let service = |of: &&str| Some(Arc::from(*of)).filter(|_| !of.is_empty());
+        let backends = RuleBackends { services: services.iter().map(service).collect(), is_shared };
+        (Arc::from(format!("httproute/shop/{name}/rule/0")), Arc::new(backends))
+    };
+    let rules = [
+        rule("web", &["shop/web"], false),
+        rule("both", &["shop/web", "", "shop/pay"], true),
+        rule("twice", &["shop/web", "shop/web"], false),
+    ];
+    let exposed = ExposedServices { rules: rules.into_iter().collect(), ..exposed(&["shop/web", "shop/pay"]) };
+    for (clusters, expected) in [
+        (&[("httproute/shop/web/rule/0", [3, 2, 5])][..], "shop/web 3 2/5"),
+        (&[("httproute/shop/twice/rule/0", [3, 2, 5]), ("httproute/shop/web/rule/0", [1, 1, 1])], "shop/web 4 3/6"),
+        // The endpoints of both together: each may have them, or has none. Nobody knows whose requests are in flight.
+        (&[("httproute/shop/both/rule/0", [3, 2, 5])], "shop/pay - 2/5, shop/web - 2/5"),
+        (&[("httproute/shop/both/rule/0", [0, 0, 5])], "shop/pay - 0/5, shop/web - 0/5"),
+        (
+            &[("httproute/shop/both/rule/0", [3, 0, 5]), ("httproute/shop/web/rule/0", [1, 1, 1])],
+            "shop/pay - 0/5, shop/web - 1/6",
+        ),
+        (
+            &[("httproute/shop/both/rule/0/backend/0", [3, 2, 5]), ("httproute/shop/both/rule/0/backend/2", [1, 0, 1])],
+            "shop/pay 1 0/1, shop/web 3 2/5",
+        ),
+        (&[("service/shop/web/80", [3, 2, 5])], "shop/web 3 2/5"),
+        (&[("httproute/shop/both/rule/0/backend/1", [3, 2, 5]), ("httproute/shop/both/rule/1", [3, 0, 5])], ""),
+        (&[("httproute/shop/both/rule/0/backend/3", [3, 0, 5]), ("httproute/shop/web/rule/0-mirror-0", [0, 0, 1])], ""),
+    ] {
+        assert_eq!(shown(&metrics_of(&statistics(clusters), exposed.clone())).as_deref(), Some(expected));
+    }
 }
 
 /// Returns the settings of the cluster `eu1`.

@@ -245,7 +245,7 @@ fn service_without_endpoint_at_the_gateways_counts_as_without_a_ready_one() {
         virtual_service("shop/web", &["istio-system/gw"], &["web.test"], &["web"]),
         service("shop/internal"),
     ]);
-    let exposed: Vec<_> = scene.graph.exposed().keys().map(|service| &**service).collect();
+    let exposed: Vec<_> = scene.graph.exposed().services.keys().map(|service| &**service).collect();
     assert!(exposed.contains(&"shop/web") && !exposed.contains(&"shop/internal"), "{exposed:?}");
     let services = scene.graph.services_of(&"VirtualService shop/web".parse().unwrap());
     assert_eq!(services, ["shop/web".into()]);

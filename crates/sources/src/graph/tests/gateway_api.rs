@@ -226,6 +226,55 @@ fn ready_endpoints_are_the_sum_of_distinct_backends() {
     assert_eq!(with(&[]), None, "a redirect, which the gateway itself answers");
 }
 
+/// Returns the rules of exposed routes as `cluster: services`, with `+` if several backends get traffic.
+fn shown_rules(scene: &Scene) -> Vec<String> {
+    let rule = |(name, of): (&Arc<str>, &Arc<RuleBackends>)| {
+        let services: Vec<_> = of.services.iter().map(|service| service.as_deref().unwrap_or("-")).collect();
+        format!("{name}: {}{}", services.join(" "), if of.is_shared { " +" } else { "" })
+    };
+    scene.graph.exposed().rules.iter().map(rule).collect()
+}
+
+#[test]
+fn backends_of_each_rule_are_known_by_the_name_of_its_upstream_cluster() {
+    let mut of = http_route(&["a.test"]);
+    let import = json!({"kind": "ServiceImport", "name": "web"});
+    of["spec"]["rules"] = json!([
+        {"backendRefs": [backend("web")]},
+        {"backendRefs": [backend("web"), {"name": "two", "weight": 0}, {"name": "secret", "namespace": "other"}]},
+        {"backendRefs": [backend("web"), {"name": "web", "port": 81}, {"name": "two", "weight": 0}]},
+        {"backendRefs": [import, backend("two")]},
+        {},
+    ]);
+    let mut scene = scene(&[http(None)], [of.clone()]);
+    let first = "httproute/shop/web/rule/0: shop/web".to_owned();
+    assert_eq!(
+        shown_rules(&scene),
+        [
+            &*first,
+            "httproute/shop/web/rule/1: shop/web - - +",
+            "httproute/shop/web/rule/2: shop/web shop/web -",
+            "httproute/shop/web/rule/3: - shop/two +",
+            "httproute/shop/web/rule/4: ",
+        ]
+    );
+    of["spec"]["rules"] = json!([{"backendRefs": [backend("web")]}]);
+    scene.apply([of.clone()]);
+    assert_eq!(shown_rules(&scene), [first]);
+    of["spec"]["rules"] = json!([{"backendRefs": [backend("two")]}]);
+    scene.apply([of]);
+    assert_eq!(shown_rules(&scene), ["httproute/shop/web/rule/0: shop/two"]);
+    let bytes = annotated(
+        route("TCPRoute", "shop/db", &[parent("infra/bytes")], &[], &[backend("web"), backend("two")]),
+        &[("hostname", "db.test")],
+    );
+    scene.apply([gateway("infra/bytes", &[listener("l", "TCP", None)], &["192.0.2.2"]), bytes]);
+    scene.remove("HTTPRoute shop/web");
+    assert_eq!(shown_rules(&scene), ["tcproute/shop/db/rule/-1: shop/web shop/two +"]);
+    scene.remove("Gateway infra/bytes");
+    assert_eq!(shown_rules(&scene), [""; 0], "its names are not exposed");
+}
+
 #[test]
 fn two_gateways_are_two_exposures() {
     let parents = [parent("infra/gw"), parent("infra/second")];
