@@ -38,8 +38,10 @@ pub(super) struct ServiceCollector {
 /// Statistics of one service while they are collected.
 #[derive(Debug, Default)]
 struct Collected {
-    /// Sums over its upstream clusters.
-    all: ServiceCounts,
+    /// Sums over its upstream clusters without those of subsets. Their endpoints are all endpoints of the service.
+    whole: ServiceCounts,
+    /// Sums over its upstream clusters of subsets.
+    subsets: ServiceCounts,
     /// True if an upstream cluster also has requests of other services.
     is_shared: bool,
 }
@@ -47,8 +49,8 @@ struct Collected {
 /// An upstream cluster of a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Upstream<'a> {
-    /// A service.
-    Service { namespace: &'a str, name: &'a str },
+    /// A service, or a subset of its endpoints.
+    Service { namespace: &'a str, name: &'a str, is_subset: bool },
     /// A rule of a route, or one of its backends.
     Rule { rule: &'a str, backend: Option<usize> },
 }
@@ -78,12 +80,12 @@ impl ServiceCollector {
             *count = Some((count.unwrap_or_default() + sample.value as u64).min(AMOUNT_MAX as u64));
         };
         match upstream {
-            Upstream::Service { namespace, name } => {
+            Upstream::Service { namespace, name, is_subset } => {
                 self.key.clear();
                 self.key.extend([namespace, "/", name]);
                 let Some((key, _)) = self.exposed.services.get_key_value(self.key.as_str()) else { return };
                 let of = self.found.entry(Arc::clone(key)).or_default();
-                add(&mut of.all);
+                add(if is_subset { &mut of.subsets } else { &mut of.whole });
             }
             Upstream::Rule { rule, backend } => {
                 let Some(rule) = self.exposed.rules.get(rule) else { return };
@@ -96,7 +98,7 @@ impl ServiceCollector {
                     let Some(key) = service.as_ref().filter(|_| !services[..at].contains(service)) else { continue };
                     let of = self.found.entry(Arc::clone(key)).or_default();
                     // Without a healthy endpoint of any backend, none of them has one. Otherwise each may have all of them.
-                    add(&mut of.all);
+                    add(&mut of.whole);
                     of.is_shared |= rule.is_shared && backend.is_none();
                 }
             }
@@ -110,22 +112,29 @@ impl ServiceCollector {
 }
 
 impl Collected {
-    /// Returns the statistics.
+    /// Returns the statistics. Requests of a subset are in its own upstream cluster only, its endpoints are also in that of the service.
     fn counts(self) -> ServiceCounts {
-        let Self { all, is_shared } = self;
-        ServiceCounts { active: all.active.filter(|_| !is_shared), ..all }
+        let Self { whole, subsets, is_shared } = self;
+        let active = whole.active.into_iter().chain(subsets.active).reduce(u64::saturating_add);
+        ServiceCounts {
+            active: active.filter(|_| !is_shared),
+            healthy: whole.healthy.or(subsets.healthy),
+            total: whole.total.or(subsets.total),
+        }
     }
 }
 
 impl<'a> Upstream<'a> {
     /// Reads the name of an upstream cluster. Returns `None` if it is none of a service.
     fn read(cluster: &'a str) -> Option<Self> {
-        let service = |namespace, name| Some(Self::Service { namespace, name });
+        let service = |namespace, name| Some(Self::Service { namespace, name, is_subset: false });
         if let Some(rest) = cluster.strip_prefix("outbound|") {
-            let mut labels = rest.splitn(3, '|').nth(2)?.split('.');
+            let mut parts = rest.splitn(3, '|').skip(1);
+            let subset = parts.next()?;
+            let mut labels = parts.next()?.split('.');
             let (name, namespace) = (labels.next()?, labels.next()?);
             let is_service = labels.next()?.trim_end_matches(';') == "svc";
-            return is_service.then_some(Self::Service { namespace, name });
+            return is_service.then_some(Self::Service { namespace, name, is_subset: !subset.is_empty() });
         }
         let parts: Vec<&str> = cluster.split('/').take(PARTS_MAX + 1).collect();
         match *parts {
@@ -162,18 +171,18 @@ mod tests {
 
     #[test]
     fn services_and_rules_of_upstream_clusters_are_found() {
-        let service = |namespace, name| Some(Upstream::Service { namespace, name });
+        let service = |namespace, name, is_subset| Some(Upstream::Service { namespace, name, is_subset });
         let rule = |rule, backend| Some(Upstream::Rule { rule, backend });
         for (cluster, expected) in [
-            ("outbound|80||web.shop.svc.cluster.local", service("shop", "web")),
-            ("outbound|8080|v1|web.shop.svc.corp.example;", service("shop", "web")),
-            ("outbound|80||web.shop.svc;", service("shop", "web")),
+            ("outbound|80||web.shop.svc.cluster.local", service("shop", "web", false)),
+            ("outbound|8080|v1|web.shop.svc.corp.example;", service("shop", "web", true)),
+            ("outbound|80||web.shop.svc;", service("shop", "web", false)),
             ("outbound|443||api.example.com", None),
             ("outbound|443||api", None),
             ("outbound|80", None),
-            ("shop/web/80/da39a3ee5e", service("shop", "web")),
-            ("service/web/80/da39a3ee5e", service("service", "web")),
-            ("shop_web_80", service("shop", "web")),
+            ("shop/web/80/da39a3ee5e", service("shop", "web", false)),
+            ("service/web/80/da39a3ee5e", service("service", "web", false)),
+            ("shop_web_80", service("shop", "web", false)),
             ("shop_web_80_x", None),
             ("httproute/shop/web/rule/0", rule("httproute/shop/web/rule/0", None)),
             ("grpcroute/shop/web/rule/12/backend/3", rule("grpcroute/shop/web/rule/12", Some(3))),
@@ -181,8 +190,8 @@ mod tests {
             ("httproute/shop/web/rule/0/backend/x", None),
             ("httproute/shop/web/rule/0/backend/0/x", None),
             ("securitypolicy/shop/web/rule/0", None),
-            ("service/shop/web/80", service("shop", "web")),
-            ("service/shop/web/80/http2", service("shop", "web")),
+            ("service/shop/web/80", service("shop", "web", false)),
+            ("service/shop/web/80/http2", service("shop", "web", false)),
             ("xds-grpc", None),
             ("xds_cluster", None),
             ("", None),

@@ -71,6 +71,19 @@ fn statistics(clusters: &[(&str, [u32; 3])]) -> String {
 }
 
 #[test]
+fn endpoints_of_subsets_count_only_without_those_of_the_whole_service() {
+    let [whole, v1, v2] = ["", "v1", "v2"].map(|subset| format!("outbound|80|{subset}|web.shop.svc.cluster.local"));
+    for (clusters, expected) in [
+        (&[(&*whole, [3, 2, 5]), (&*v1, [4, 1, 2]), (&*v2, [1, 1, 3])][..], "shop/web 8 2/5"),
+        (&[(&*v1, [4, 1, 2]), (&*v2, [1, 1, 3])], "shop/web 5 2/5"),
+        // The whole service has no healthy endpoint: that of a subset is one that was ejected elsewhere.
+        (&[(&*v1, [4, 1, 2]), (&*whole, [3, 0, 5])], "shop/web 7 0/5"),
+    ] {
+        assert_eq!(shown(&metrics(&statistics(clusters))).as_deref(), Some(expected));
+    }
+}
+
+#[test]
 fn statistics_of_a_rule_are_those_of_its_backends() {
     let rule = |name: &str, services: &[&str], is_shared: bool| {
         let service = |of: &&str| Some(Arc::from(*of)).filter(|_| !of.is_empty());
