@@ -13,7 +13,7 @@ use super::{
     output::{Cell, Out, Palette, Tone, first, table},
     overrides::pin_parts,
 };
-use fairway_api::{TargetNote, explanation, show_pins};
+use fairway_api::{TargetNote, explanation, show_pins, show_weights};
 use fairway_api_types::{
     client::ExplainQuery,
     explain_wire::{AddressHealth, ClientLocation, Explanation, MemberChoice, PoolChoice, Record, Step},
@@ -54,6 +54,7 @@ fn explain_files(args: &ExplainArgs, files: &Path) -> anyhow::Result<Explanation
     let explained = fairway_zones::explain(&offline.view, &args.name, args.rtype, args.client);
     let mut explanation = explanation(&explained, false, &|_, _, _| TargetNote::default());
     show_pins(&mut explanation, |pool| offline.overrides.pinned(pool, &offline.configured));
+    show_weights(&mut explanation, &offline.configured);
     Ok(explanation)
 }
 
@@ -185,7 +186,11 @@ fn members_text(palette: Palette, pool: &PoolChoice) -> String {
 
 fn member_row(member: &MemberChoice, with_group: bool, with_addresses: bool) -> Vec<Cell> {
     let (tone, side) = if member.is_in { (Tone::Good, "in") } else { (Tone::Quiet, "out") };
-    let weight = if member.standby { "standby".to_owned() } else { format!("weight {}", member.weight) };
+    let weight = match member.weight_factors.text() {
+        _ if member.standby => "standby".to_owned(),
+        Some(factors) => format!("weight {} ({factors})", member.weight),
+        None => format!("weight {}", member.weight),
+    };
     let mut row = vec![
         Cell::new(tone, side),
         member.cluster.as_str().into(),
@@ -275,6 +280,8 @@ fn record_row(section: &str, record: &Record) -> Vec<Cell> {
 
 #[cfg(test)]
 mod tests {
+    use fairway_api_types::kubernetes_wire::WeightFactors;
+
     use super::*;
 
     fn member(cluster: &str, is_in: bool, reason: &str, address: AddressHealth) -> MemberChoice {
@@ -440,6 +447,27 @@ answer  NOERROR, authoritative
         let text = pool_text(Palette::PLAIN, &wide);
         let widest = text.lines().max_by_key(|line| line.chars().count()).unwrap();
         assert!(widest.chars().count() <= WIDTH, "{widest}");
+    }
+
+    #[test]
+    fn weight_of_a_split_is_shown_with_its_factors() {
+        let of =
+            WeightFactors { base: 60, object: Some("eu1: TrafficSplit shop/web".into()), ..WeightFactors::default() };
+        let with = |weight_factors: WeightFactors, standby: bool| {
+            let member = member("eu1", true, "chosen", address("192.0.2.2", "up"));
+            let pool = PoolChoice {
+                members: vec![MemberChoice { weight_factors, standby, ..member }],
+                ..PoolChoice::default()
+            };
+            members_text(Palette::PLAIN, &pool).split("  tier").next().unwrap_or_default().trim_start().to_owned()
+        };
+        let split = "in  eu1  weight 60 (60 of eu1: TrafficSplit shop/web)";
+        assert_eq!(with(of.clone(), false), split);
+        assert_eq!(
+            with(WeightFactors { base: 20, pods: Some(3), ..Default::default() }, false),
+            "in  eu1  weight 60 (20 × 3 pods)"
+        );
+        assert_eq!(with(of, true), "in  eu1  standby");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{overrides_wire::PoolPin, state_wire::ProbeState};
+use super::{kubernetes_wire::WeightFactors, overrides_wire::PoolPin, state_wire::ProbeState};
 
 /// An answer and the steps that led to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -138,8 +138,10 @@ pub struct ClientLocation {
 pub struct MemberChoice {
     /// Name of the cluster.
     pub cluster: String,
-    /// Declared weight.
+    /// Weight: that of its declaration or its split, times its ready endpoints, as `weightFactors` says.
     pub weight: u16,
+    /// Factors of the weight, and where they come from.
+    pub weight_factors: WeightFactors,
     /// Declared tier.
     pub tier: u8,
     /// Index of its group in `groups`; null if it is in none.

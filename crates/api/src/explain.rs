@@ -3,16 +3,16 @@
 use fairway_api_types::explain_wire::{
     AddressHealth, ClientLocation, Explanation, MemberChoice, PoolChoice, Record, Step,
 };
-use fairway_api_types::state_wire::ProbeState;
-use fairway_control::{LoadObstacle as Obstacle, LoadPlan as Plan};
-use fairway_model::{Backend, ClusterName, OverrideAction, PinnedPool, PoolName};
+use fairway_api_types::{kubernetes_wire::WeightFactors, state_wire::ProbeState};
+use fairway_control::{LoadObstacle as Obstacle, LoadPlan as Plan, configured::Configured};
+use fairway_model::{Backend, ClusterName, Name, OverrideAction, PinnedPool, PoolName};
 use fairway_zones::{
     Explained, ExplainedRecord, ExplainedStep, NodeKind, TargetIndex,
     steer::{self, AddressNote, Answer, Assignment, Basis, HashInput, MemberNote, Reason},
 };
 
 use crate::explain_words::{hex, policy_steps, scope_reason};
-use crate::render::{pool_pin, word};
+use crate::render::{pool_pin, weight_factors, word};
 
 /// Facts about a target besides its health.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +55,21 @@ pub fn show_pins<'a>(explanation: &mut Explanation, pinned: impl Fn(&PoolName) -
     for choice in explanation.steps.iter_mut().filter_map(|step| step.pool.as_mut()) {
         let pool = PoolName::new(&choice.name).ok();
         choice.pinned = pool.and_then(|pool| pinned(&pool)).as_ref().map(pool_pin);
+    }
+}
+
+/// Adds the factors of the weights of members to an explanation.
+pub fn show_weights(explanation: &mut Explanation, configured: &Configured) {
+    for Step { name, through, pool, .. } in &mut explanation.steps {
+        let Some(choice) = pool else { continue };
+        let pool = PoolName::new(&choice.name).ok().and_then(|pool| configured.merged.desired.pools.get(&pool));
+        let (Some(pool), Ok(name)) = (pool, through.as_ref().unwrap_or(name).parse::<Name>()) else { continue };
+        for member in &mut choice.members {
+            let Some(of) = pool.members.iter().find(|of| of.cluster.as_str() == member.cluster) else { continue };
+            let mut contributed = configured.contributed_members_of(&name);
+            let origin = contributed.find(|contributed| contributed.member.cluster == of.cluster);
+            member.weight_factors = weight_factors(configured, pool, of, origin.map(|found| found.origin));
+        }
     }
 }
 
@@ -169,6 +184,7 @@ fn member_choice(pool: &PoolName, member: &MemberNote, notes: Notes<'_>) -> Memb
     MemberChoice {
         cluster: member.cluster.to_string(),
         weight: member.weight.0,
+        weight_factors: WeightFactors::default(),
         tier: member.tier,
         group: member.group,
         standby: member.standby,

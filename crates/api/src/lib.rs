@@ -38,7 +38,7 @@ mod traced;
 mod watch;
 mod webhook;
 
-pub use explain::{TargetNote, explanation, show_pins};
+pub use explain::{TargetNote, explanation, show_pins, show_weights};
 pub use explain_words::percent;
 pub use listen::{Api, bind_socket};
 pub use render::state;

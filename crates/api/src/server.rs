@@ -10,7 +10,7 @@ use axum::{
 use fairway_model::{ClusterName, Name, Network, PoolName, Rtype};
 
 use crate::{
-    explain::{TargetNote, explanation, show_pins, show_plans},
+    explain::{TargetNote, explanation, show_pins, show_plans, show_weights},
     health::{METRICS_TYPE, live, ready},
     openapi::Document,
     permission::Permission,
@@ -151,6 +151,7 @@ async fn explain(
     };
     let mut explanation = explanation(&now.explained, true, &note);
     show_pins(&mut explanation, |pool| now.pinned(pool));
+    show_weights(&mut explanation, now.configured());
     show_plans(&mut explanation, &now.explained, |pool| now.plan(pool));
     Ok(Json(explanation))
 }

@@ -8,8 +8,8 @@ use std::{
 use fairway_config::{Loaded, MapCache, OverrideSpec, Settings, ZoneCache};
 use fairway_contributions::{Contributed, RejectedNames};
 use fairway_model::{
-    DeclaredClusters, DesiredState, Diagnostic, HostAddresses, Member, Name, Override, PinnedPools, Pool, Rtype,
-    SharedSet, WeightOrigin,
+    ContributedName, DeclaredClusters, DesiredState, Diagnostic, HostAddresses, Member, Name, Override, PinnedPools,
+    Pool, Rtype, SharedSet, WeightOrigin,
 };
 use fairway_sources::{Found, WeighedPools};
 use fairway_store::objects::Key;
@@ -136,18 +136,31 @@ impl Configured {
 
     /// Returns the contributed members that are not declared as well, by name.
     pub fn contributed_members(&self) -> impl Iterator<Item = ContributedMember<'_>> {
+        let names = self.merged.contributed.merged_names.names();
+        names.flat_map(|(name, of_name)| self.members_of(name, of_name))
+    }
+
+    /// Returns those of one name.
+    pub fn contributed_members_of<'a>(&'a self, name: &'a Name) -> impl Iterator<Item = ContributedMember<'a>> {
+        let of_name = self.merged.contributed.merged_names.of_name(name);
+        of_name.into_iter().flat_map(move |of_name| self.members_of(name, of_name))
+    }
+
+    fn members_of<'a>(
+        &'a self,
+        name: &'a Name,
+        of_name: &'a ContributedName,
+    ) -> impl Iterator<Item = ContributedMember<'a>> {
         let MergedState { contributed, desired, declared, .. } = &self.merged;
-        contributed.merged_names.names().flat_map(move |(name, of_name)| {
-            let [offered, pool] = [contributed.merged_names.desired(), desired]
-                .map(|desired| of_name.pool.as_ref().and_then(|pool| desired.pools.get(pool)));
-            let offered = offered.map_or(&[][..], |pool| &pool.members);
-            offered.iter().zip(&of_name.origins).filter_map(move |(offered, origin)| {
-                let pool = pool?;
-                let member = pool.members.iter().find(|member| member.cluster == offered.cluster)?;
-                let mut others = declared.pools.get(&pool.name).into_iter().flat_map(|pool| &pool.members);
-                let is_declared = others.any(|other| other.cluster == offered.cluster);
-                (!is_declared).then_some(ContributedMember { name, pool, member, origin })
-            })
+        let [offered, pool] = [contributed.merged_names.desired(), desired]
+            .map(|desired| of_name.pool.as_ref().and_then(|pool| desired.pools.get(pool)));
+        let offered = offered.map_or(&[][..], |pool| &pool.members);
+        offered.iter().zip(&of_name.origins).filter_map(move |(offered, origin)| {
+            let pool = pool?;
+            let member = pool.members.iter().find(|member| member.cluster == offered.cluster)?;
+            let mut others = declared.pools.get(&pool.name).into_iter().flat_map(|pool| &pool.members);
+            let is_declared = others.any(|other| other.cluster == offered.cluster);
+            (!is_declared).then_some(ContributedMember { name, pool, member, origin })
         })
     }
 }

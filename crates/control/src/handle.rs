@@ -14,6 +14,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 use super::{
     command::Command,
+    configured::Configured,
     error::ControlError,
     lifecycle::{Readiness, Stopping},
     reloads::{ReloadOutcome, ReloadScope, Trigger},
@@ -60,6 +61,11 @@ impl ExplainedNow {
     /// Returns why this server may not connect to a target; `None` if it may.
     pub fn not_allowed(&self, number: TargetIndex) -> Option<&str> {
         self.published.denied.reason(number)
+    }
+
+    /// Returns the configuration that is served.
+    pub fn configured(&self) -> &Configured {
+        &self.published.configured
     }
 
     /// Returns the override that pins a pool to its declared weights.

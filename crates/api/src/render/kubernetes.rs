@@ -53,7 +53,7 @@ pub(super) fn split_problems<'a>(
 }
 
 /// Returns the factors of the weight of a member. `origin` is the contribution that has it.
-pub(super) fn weight_factors(
+pub(crate) fn weight_factors(
     configured: &Configured,
     pool: &Pool,
     member: &Member,

@@ -29,8 +29,8 @@ use fairway_zones::ServingState;
 use crate::state::Operates;
 
 pub use self::state::state;
-pub(crate) use self::state::state_for;
 pub(crate) use self::{contributions::contributions, intents::intent_statuses};
+pub(crate) use self::{kubernetes::weight_factors, state::state_for};
 
 /// Renders the cause of a failed probe or reading. Without the verb `operate`, a tenant could read by it what a service answers that only
 /// this machine reaches: a status code, a certificate, or that a text is missing.
