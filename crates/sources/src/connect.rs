@@ -3,12 +3,13 @@
 //! The certificate of the API server is always verified. A kubeconfig that comes from a Secret may neither name files nor run commands, since
 //! its author need not be an operator of this server.
 
-use std::time::Duration;
+use std::{io::ErrorKind, time::Duration};
 
 use fairway_model::{KubernetesApi, SecretKey};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, Client, Config,
+    client::AuthError,
     config::{KubeConfigOptions, Kubeconfig, NamedAuthInfo, NamedCluster},
 };
 
@@ -27,6 +28,12 @@ pub(crate) enum ConnectError {
     /// The client cannot be made.
     #[error("{0}")]
     Client(String),
+    /// The process may not execute the program that has the credentials.
+    #[error(
+        "exec: cannot run {0:?}: Permission denied; if it is executable, list its folder and those of its libraries in \
+         landlock: {{ execute: [/usr] }} and restart"
+    )]
+    Denied(String),
 }
 
 /// Returns a client of the API of a cluster. Nothing is sent to it yet.
@@ -86,7 +93,16 @@ fn client(mut config: Config) -> Result<Client, ConnectError> {
     if config.cluster_url.scheme_str() != Some("https") {
         return Err(ConnectError::Client(format!("{} is not an https URL", config.cluster_url)));
     }
-    Client::try_from(config).map_err(|error| ConnectError::Client(error.to_string()))
+    let program = config.auth_info.exec.as_ref().and_then(|exec| exec.command.clone());
+    Client::try_from(config).map_err(|error| match (&error, program) {
+        // The process is restricted to its files, and by default to no program.
+        (kube::Error::Auth(AuthError::AuthExecStart(why)), Some(program))
+            if why.kind() == ErrorKind::PermissionDenied =>
+        {
+            ConnectError::Denied(program)
+        }
+        _ => ConnectError::Client(error.to_string()),
+    })
 }
 
 /// Returns what in a kubeconfig would use rights of this server: files and commands.
@@ -166,5 +182,19 @@ mod tests {
         let missing = "nowhere".to_owned();
         let error = config(kubeconfig("", "token: t"), Some(&missing), "k").await.unwrap_err().to_string();
         assert!(error.contains("nowhere"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn program_that_may_not_be_executed_is_an_error_with_a_hint() {
+        // A file without the right to be executed is denied like one that Landlock denies.
+        let exec = |command: &str| format!("exec: {{apiVersion: client.authentication.k8s.io/v1, command: {command}}}");
+        let error = |command: &str| {
+            let of = kubeconfig("certificate-authority-data: eA==", &exec(command));
+            async move { client(config(of, None, "k").await.unwrap()).map(|_| ()).unwrap_err().to_string() }
+        };
+        let denied = error("/etc/passwd").await;
+        assert!(denied.contains("\"/etc/passwd\"") && denied.contains("landlock: { execute: ["), "{denied}");
+        let missing = error("/no/such/program").await;
+        assert!(!missing.contains("landlock"), "{missing}");
     }
 }
