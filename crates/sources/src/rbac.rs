@@ -66,15 +66,18 @@ impl ServiceAccount {
     /// Returns a Role of a namespace, or a ClusterRole, and its binding.
     fn bound(&self, name: &str, namespace: Option<&str>, rules: &[String]) -> String {
         let kind = if namespace.is_some() { "Role" } else { "ClusterRole" };
+        // The role is the same for all ServiceAccounts; the binding has only one. Neither of its names has a colon, so no two are the same.
+        let binding = text(&format!("{name}:{}:{}", self.namespace, self.name));
         let name = text(name);
         let namespace = namespace.map(|namespace| format!(", namespace: {}", text(namespace))).unwrap_or_default();
-        let head =
-            |kind: &str| format!("apiVersion: {GROUP}/v1\nkind: {kind}\nmetadata: {{ name: {name}{namespace} }}\n");
-        let mut all = head(kind) + "rules:\n";
+        let head = |kind: &str, name: &str| {
+            format!("apiVersion: {GROUP}/v1\nkind: {kind}\nmetadata: {{ name: {name}{namespace} }}\n")
+        };
+        let mut all = head(kind, &name) + "rules:\n";
         for rule in rules {
             let _ = writeln!(all, "  - {rule}");
         }
-        let binding = head(&format!("{kind}Binding"));
+        let binding = head(&format!("{kind}Binding"), &binding);
         let subject = format!("kind: ServiceAccount, name: {}, namespace: {}", text(&self.name), text(&self.namespace));
         let role = format!("apiGroup: {GROUP}, kind: {kind}, name: {name}");
         let _ = write!(all, "---\n{binding}roleRef: {{ {role} }}\nsubjects: [ {{ {subject} }} ]\n");
@@ -146,6 +149,26 @@ mod tests {
         let role = account().right_of_secret(&secret);
         let rule = "  - { apiGroups: [\"\"], resources: [secrets], resourceNames: [\"b: *\"], verbs: [get] }\n";
         assert!(role.contains(rule) && role.contains("name: \"fairway-secret-b: *\", namespace: a }"), "{role}");
+    }
+
+    #[test]
+    fn accounts_share_roles_and_have_their_own_bindings() {
+        let api = KubernetesApi::default();
+        let objects = [Objects { name: "corp".to_owned(), namespace: "dns".to_owned(), weights: None }];
+        let names = |account: &str| -> Vec<String> {
+            let manifests = account.parse::<ServiceAccount>().unwrap().rights(&api, &objects);
+            let names = manifests.lines().filter_map(|line| line.strip_prefix("metadata: { name: "));
+            names.map(|name| name.trim_end_matches(" }").to_owned()).collect()
+        };
+        let expected = |binding: &str| {
+            let read = ["fairway-read".to_owned(), format!("\"fairway-read:{binding}\"")];
+            let corp = ["fairway-corp".to_owned(), format!("\"fairway-corp:{binding}\"")];
+            let corp = corp.map(|name| format!("{name}, namespace: dns"));
+            read.into_iter().chain(corp).collect::<Vec<_>>()
+        };
+        for (account, binding) in [("a-b/c", "a-b:c"), ("a/b-c", "a:b-c"), ("a/b.c", "a:b.c")] {
+            assert_eq!(names(account), expected(binding), "{account}");
+        }
     }
 
     #[test]
