@@ -12,6 +12,7 @@ use std::{
 
 use fairway_health::load::ClusterLoadSettings;
 use fairway_model::{Diagnostic, Name, Rtype};
+use fairway_sources::log_endpoints;
 use fairway_store::SavedOverride;
 use fairway_telemetry::{logs::Trace, traces::Passage};
 use tokio::sync::oneshot;
@@ -84,6 +85,8 @@ impl Actor {
                         let before = Arc::clone(&self.shared.serving.published().configured);
                         outcome.changes = changes::counted(&before.merged.desired, &compiled.configured.merged.desired);
                         outcome.warnings = self.accept(compiled, (SystemTime::now(), took, trace)).await;
+                        let now = Arc::clone(&self.shared.serving.published().configured);
+                        log_endpoints([&before, &now].map(|of| (&of.looked_up.found, &*of.merged.clusters)));
                     }
                     Err(errors) => outcome.errors = errors.iter().map(ToString::to_string).collect(),
                 }

@@ -13,7 +13,7 @@ use fairway_model::{
     LoadQuery, LoadSource, LoadSourceName, Monitor, MonitorName, Name, Permille, ProbeAddress, SharedMap, Timestamp,
 };
 
-use crate::{objects::ObjectKey, splits::Split, weights::Ready};
+use crate::{objects::ObjectKey, splits::Split};
 
 /// Findings in each cluster; a cluster about which nothing is known yet is missing.
 pub type Found = BTreeMap<ClusterName, Arc<FoundCluster>>;
@@ -87,16 +87,6 @@ impl HeldNames {
             "names whose objects were deleted are held ({names}, among them {first}), because their targets and endpoints are healthy; \
              `fairway contributions confirm {owner}` removes them"
         )
-    }
-}
-
-impl FoundName {
-    /// Returns the number of ready endpoints, in any cluster; `None` if it is not known.
-    pub(crate) fn ready(&self) -> Option<u32> {
-        match Ready::of(self.rows.iter().map(|row| row.ready)) {
-            Ready::Endpoints(count) => Some(count),
-            Ready::NotExposed | Ready::Unknown => None,
-        }
     }
 }
 

@@ -40,5 +40,7 @@ pub use self::{
     status::{KindStatus, SourceProblem, SourceStatus},
     task::Sources,
     watch::WatchState,
-    weights::{PoolWeights, SplitProblem, WeighedPools, Weighing, WeightFactors, ready_endpoints, weigh_members},
+    weights::{
+        PoolWeights, SplitProblem, WeighedPools, Weighing, WeightFactors, log_endpoints, ready_endpoints, weigh_members,
+    },
 };

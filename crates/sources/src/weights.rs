@@ -122,12 +122,28 @@ pub fn ready_endpoints<'a>(
 ) -> Option<u32> {
     let of_name = |name: &Name| {
         let rows = found.names.get(&*text_of(name))?.rows.iter();
-        match Ready::of(rows.map(|row| row.ready_in(cluster, clusters))) {
-            Ready::Endpoints(count) => Some(count),
-            Ready::NotExposed | Ready::Unknown => None,
-        }
+        Ready::of(rows.map(|row| row.ready_in(cluster, clusters))).count()
     };
     names.take(NAMES_MAX).filter_map(of_name).max()
+}
+
+/// Logs names that have lost their last ready endpoint in a cluster, or have one again: of those that were read anew, as answers count them.
+pub fn log_endpoints([before, now]: [(&Found, &DeclaredClusters); 2]) {
+    for (cluster, found) in now.0 {
+        let Some(last) = before.0.get(cluster) else { continue };
+        for (name, is, was) in found.names.differences(&last.names, Arc::ptr_eq) {
+            let ready = |name: Option<&Arc<FoundName>>, clusters: &DeclaredClusters| {
+                Ready::of(name?.rows.iter().map(|row| row.ready_in(cluster, clusters))).count()
+            };
+            match (ready(was, before.1), ready(is, now.1)) {
+                (Some(1..), Some(0)) => {
+                    tracing::warn!(%cluster, %name, "no ready endpoint; the cluster is not answered")
+                }
+                (Some(0), Some(ready @ 1..)) => tracing::info!(%cluster, %name, ready, "ready endpoints again"),
+                _ => {}
+            }
+        }
+    }
 }
 
 impl FoundRow {
@@ -330,6 +346,14 @@ impl Ready {
     /// Returns the endpoints of rows of one name. They often lead to the same service, whose endpoints count once.
     pub(crate) fn of(rows: impl Iterator<Item = Option<u32>>) -> Self {
         rows.map(|ready| ready.map_or(Self::Unknown, Self::Endpoints)).reduce(Self::better).unwrap_or(Self::NotExposed)
+    }
+
+    /// Returns the number; `None` if there is none.
+    const fn count(self) -> Option<u32> {
+        match self {
+            Self::Endpoints(count) => Some(count),
+            Self::NotExposed | Self::Unknown => None,
+        }
     }
 
     /// Returns the one that says more: the larger number, and what cannot be counted only in place of none.

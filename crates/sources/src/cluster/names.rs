@@ -7,7 +7,7 @@ use std::{
 };
 
 use fairway_contributions::Release;
-use fairway_model::{ClusterName, Name, Timestamp};
+use fairway_model::{Name, Timestamp};
 
 use super::{ClusterTask, Publish};
 use crate::{
@@ -40,7 +40,6 @@ impl<P: Publish> ClusterTask<P> {
                 now = found_name(&self.name, &text, &exposures, own, before.as_deref(), services);
                 (now, rows) = withdraw(before.as_deref(), now);
             }
-            log_endpoints(&self.name, &text, before.as_deref(), now.as_ref());
             if !rows.is_empty() {
                 let declared_by = owners(now.as_ref()).into_iter().cloned().collect();
                 withdrawn.push(Withdrawn { name: Arc::clone(&text), rows, declared_by });
@@ -149,15 +148,5 @@ impl<P: Publish> ClusterTask<P> {
             return Some(before);
         }
         Some(row.services.iter().map(|service| self.graph.ready_of(service)).fold(0, u32::saturating_add))
-    }
-}
-
-/// Logs that a name has lost its last ready endpoint in a cluster, or has one again.
-fn log_endpoints(cluster: &ClusterName, name: &str, before: Option<&FoundName>, now: Option<&FoundName>) {
-    let [was, is] = [before, now].map(|name| name.and_then(FoundName::ready));
-    match (was, is) {
-        (Some(1..), Some(0)) => tracing::warn!(%cluster, name, "no ready endpoint; the cluster is not answered"),
-        (Some(0), Some(ready @ 1..)) => tracing::info!(%cluster, name, ready, "ready endpoints again"),
-        _ => {}
     }
 }
