@@ -189,6 +189,10 @@ impl<'a> Weighing<'a> {
             true => self.split(&names, &mut weights.problems),
             false => None,
         };
+        if let Some(split) = &split {
+            let missing = |member: &&Member| is_open(member) && !split.weights.contains_key(&member.cluster);
+            weights.problems.extend(split.missing(pool.members.iter().filter(missing).map(|member| &member.cluster)));
+        }
         weights.split = split.as_ref().map(|split| (split.cluster.clone(), split.object.clone()));
         let per_pod = pool.capacity_per_pod.filter(|_| pool.policy.load);
         let services = per_pod.map_or_else(Vec::new, |per_pod| self.services(pool, &names, per_pod, &of_members));
@@ -267,10 +271,10 @@ impl<'a> Weighing<'a> {
             problems.push(other.problem(format!(
                 "its split of {} ({}) is not used, because {} of cluster {} takes precedence and has {}",
                 other.name,
-                shown(&other.weights),
+                shown_weights(&other.weights),
                 used.object,
                 used.cluster,
-                shown(&used.weights)
+                shown_weights(&used.weights)
             )));
         }
         Some(used)
@@ -278,6 +282,22 @@ impl<'a> Weighing<'a> {
 }
 
 impl PoolSplit<'_> {
+    /// Returns the problem of members that have no weight, in this split or of their own: 1 is seldom meant next to 75 and 25.
+    fn missing<'c>(&self, clusters: impl Iterator<Item = &'c ClusterName>) -> Option<SplitProblem> {
+        let clusters: Vec<&str> = clusters.map(ClusterName::as_str).collect();
+        let shown = clusters.iter().take(MISSING_SHOWN_MAX).copied().collect::<Vec<_>>().join(", ");
+        let more = clusters.len().saturating_sub(MISSING_SHOWN_MAX);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (!clusters.is_empty()).then(|| {
+            self.problem(format!(
+                "its split of {} ({}) has no weight for {shown}{more}, which counts as 1; set the annotation \
+                 webhook-gslb-weight there",
+                self.name,
+                shown_weights(&self.weights)
+            ))
+        })
+    }
+
     fn problem(&self, message: String) -> SplitProblem {
         SplitProblem { cluster: self.cluster.clone(), object: self.object.clone(), message }
     }
@@ -309,7 +329,7 @@ fn is_proportional(a: &BTreeMap<ClusterName, u64>, b: &BTreeMap<ClusterName, u64
 }
 
 /// Returns weights as text: `eu1 75, us1 25`.
-fn shown(weights: &BTreeMap<ClusterName, u64>) -> String {
+fn shown_weights(weights: &BTreeMap<ClusterName, u64>) -> String {
     weights.iter().map(|(cluster, weight)| format!("{cluster} {weight}")).collect::<Vec<_>>().join(", ")
 }
 
@@ -366,6 +386,8 @@ impl Ready {
     }
 }
 
+/// Members without a weight that a problem names.
+const MISSING_SHOWN_MAX: usize = 8;
 /// Name of the monitor of members whose cluster has no ready endpoint.
 const NO_ENDPOINT: &str = "kubernetes+no-endpoint";
 /// Maximum number of names of a pool whose endpoints are looked at. A pool of more names is one of gateways, not of a service.

@@ -296,10 +296,29 @@ fn oldest_of_several_splits_is_used_and_others_are_problems() {
             &["a HTTPRoute shop/web: all its weights of shop.test are 0, so the clusters get equal parts"],
         ),
     ] {
-        let (weights, shown) = weigh(&mut unweighted(), &with_splits(&splits), |_| true);
+        // The others have weights of their own.
+        let (weights, shown) = weigh(&mut unweighted(), &with_splits(&splits), |cluster| "ab".contains(cluster));
         let texts: Vec<_> =
             weights.problems.iter().map(|of| format!("{} {}: {}", of.cluster, of.object, of.message)).collect();
         assert_eq!((&*shown, &*texts), (expected, &problems.iter().map(ToString::to_string).collect::<Vec<_>>()[..]));
+    }
+}
+
+#[test]
+fn member_without_a_weight_next_to_a_split_is_a_problem() {
+    let found = with_splits(&[("a", "shop", split(1, "HTTPRoute shop/web", true, &["75 3 -", "25 3 2"]))]);
+    for (unweighted_members, missing) in [("abcd", Some("c, d")), ("abc", Some("c")), ("ab", None), ("a", None)] {
+        let (weights, shown) = weigh(&mut unweighted(), &found, |cluster| unweighted_members.contains(cluster));
+        let texts: Vec<_> =
+            weights.problems.iter().map(|of| format!("{} {}: {}", of.cluster, of.object, of.message)).collect();
+        let expected = missing.map(|missing| {
+            format!(
+                "a HTTPRoute shop/web: its split of shop.test (a 75, b 25) has no weight for {missing}, which counts as 1; set the \
+                 annotation webhook-gslb-weight there"
+            )
+        });
+        assert_eq!(texts, Vec::from_iter(expected), "{unweighted_members}");
+        assert!(shown.ends_with(" 1 1"), "the weight stays: {shown}");
     }
 }
 
