@@ -21,12 +21,17 @@ pub(super) fn kubernetes_table(palette: Palette, state: &State) -> String {
             api.gateway.clone().unwrap_or_else(|| "no gateway".to_owned()).into(),
             api.gateway_pods.to_string().into(),
             api.names.to_string().into(),
+            objects(api).into(),
             read.into(),
             Cell::new(tone, failing.unwrap_or_default()),
         ]
     };
-    let mut text =
-        table(palette, 2, &["cluster", "gateway", "pods", "names", "changed", "failing"], of_clusters().map(row));
+    let mut text = table(
+        palette,
+        2,
+        &["cluster", "gateway", "pods", "names", "objects", "changed", "failing"],
+        of_clusters().map(row),
+    );
     for (cluster, api) in of_clusters() {
         let name = &cluster.name;
         if let Some(why) = &api.failure {
@@ -58,6 +63,12 @@ pub(super) fn kubernetes_table(palette: Palette, state: &State) -> String {
     text
 }
 
+/// Returns the number of objects, and the memory of what is kept of them.
+fn objects(api: &KubernetesState) -> String {
+    let count: usize = api.kinds.iter().map(|kind| kind.objects).sum();
+    format!("{count} ({:.1} MiB)", api.objects_bytes as f64 / f64::from(1 << 20))
+}
+
 /// Returns the services for which the gateways of a cluster have no healthy endpoint, the first ones.
 fn without_endpoint<'a>(state: &'a State, cluster: &ClusterState) -> BTreeSet<&'a str> {
     let members = state.pools.iter().flat_map(|pool| &pool.members).filter(|member| member.cluster == cluster.name);
@@ -67,3 +78,20 @@ fn without_endpoint<'a>(state: &'a State, cluster: &ClusterState) -> BTreeSet<&'
 
 /// Problems of objects that are shown of each cluster.
 const PROBLEMS_MAX: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use fairway_api_types::kubernetes_wire::KindState;
+
+    use super::*;
+
+    #[test]
+    fn objects_are_shown_with_their_memory() {
+        let kinds = [3, 4].map(|objects| KindState { objects, ..KindState::default() });
+        let api = KubernetesState { kinds: kinds.into(), objects_bytes: 3 << 19, ..KubernetesState::default() };
+        let kubernetes = Some(api);
+        let clusters = vec![ClusterState { name: "eu1".into(), kubernetes, ..ClusterState::default() }];
+        let text = kubernetes_table(Palette::PLAIN, &State { clusters, ..State::default() });
+        assert!(text.contains("OBJECTS") && text.contains("7 (1.5 MiB)"), "{text}");
+    }
+}

@@ -29,6 +29,8 @@ pub struct KubernetesState {
     pub names_outside: usize,
     /// Kinds of objects.
     pub kinds: Vec<KindState>,
+    /// Memory of what is kept of the objects, in bytes, as estimated. At most 256 MiB: changes beyond are left out, with a problem.
+    pub objects_bytes: usize,
     /// Problems of its objects, the first hundred.
     pub problems: Vec<ObjectProblem>,
 }

@@ -23,7 +23,7 @@ use crate::{
     connect::connect,
     crd,
     found::{FoundCluster, FoundRow, HeldNames},
-    graph::{GatewaySummary, Graph},
+    graph::{GatewaySummary, Graph, Limits},
     holds::{Holds, TargetHealth},
     objects::{Body, Kind, Object, ObjectKey, Targets},
     status::{KindStatus, SourceProblem, SourceStatus},
@@ -240,11 +240,12 @@ impl<P: Publish> ClusterTask<P> {
         slice.namespace == gateway.namespace && !service.is_some_and(is_other)
     }
 
-    /// Takes a change of an object. New objects over the limit are left out.
+    /// Takes a change of an object. New objects over the limits are left out, and so are changes by which objects need more memory.
     fn apply(&mut self, key: ObjectKey, object: Option<Object>) {
-        if object.is_some() && self.graph.len() >= OBJECTS_MAX && !self.graph.contains(&key) {
+        if object.as_ref().is_some_and(|object| self.graph.is_over(LIMITS, &key, object)) {
             if self.status.left_out == 0 {
-                tracing::error!(cluster = %self.name, limit = OBJECTS_MAX, object = %key, "too many objects; further ones are left out");
+                let Limits { objects, memory } = LIMITS;
+                tracing::error!(cluster = %self.name, objects, memory, object = %key, "too many objects; further ones are left out");
             }
             self.status.left_out += 1;
             return;
@@ -371,14 +372,18 @@ impl<P: Publish> ClusterTask<P> {
         let since = || Some(Timestamp::from(SystemTime::now()));
         self.status.failing_since = if is_any { self.status.failing_since.or_else(since) } else { None };
         self.status.kinds = Kind::ALL.iter().map(kind).collect();
+        self.status.objects_bytes = self.graph.memory();
         self.status.names = self.found.names.len();
         self.status.names_outside = self.outside.len();
         self.status.problems = self.graph.problems().into_iter().take(PROBLEMS_MAX).map(Into::into).collect();
         self.status.held_names = self.found.held.values().map(|held| held.names).sum();
         self.status.problems.splice(0..0, self.found.held.iter().take(PROBLEMS_MAX).map(held_problem));
         if self.status.left_out > 0 {
-            let message =
-                format!("{} changes of objects over the limit of {OBJECTS_MAX} were left out", self.status.left_out);
+            let (left_out, Limits { objects, memory }) = (self.status.left_out, LIMITS);
+            let message = format!(
+                "{left_out} changes of objects over the limits of {objects} objects and {} MiB were left out",
+                memory >> 20
+            );
             self.status.problems.insert(0, SourceProblem { object: "cluster".to_owned(), message });
         }
         self.publisher.status(&self.name, self.status.clone());
@@ -444,7 +449,8 @@ const FIRST_LIST_MAX: Duration = Duration::from_secs(10);
 /// Pauses after a failed connection.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// Maximum number of objects of one cluster.
-const OBJECTS_MAX: usize = 250_000;
+/// Limits of one cluster. The 20,002 objects of `graph/tests/size.rs` have 248 bytes each, so 250,000 of them have 59 MiB: ordinary objects
+/// are limited by their number. One object may have 1.5 MiB, the limit of etcd, so their memory has a limit, too: four times that.
+const LIMITS: Limits = Limits { objects: 250_000, memory: 256 << 20 };
 /// Problems that are shown of one cluster.
 const PROBLEMS_MAX: usize = 100;

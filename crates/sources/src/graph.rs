@@ -46,6 +46,8 @@ use self::{
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     objects: BTreeMap<ObjectKey, Object>,
+    /// Memory of the objects in bytes, as estimated.
+    memory: usize,
     /// Results of the objects that have one.
     evaluated: BTreeMap<ObjectKey, Evaluated>,
     /// Pairs of an object, perhaps a missing one, and an object whose evaluation looked it up.
@@ -60,6 +62,15 @@ pub(crate) struct Graph {
     exposed: ExposedServices,
     /// Services for which the gateways have no healthy endpoint.
     without_endpoint: BTreeSet<ObjectKey>,
+}
+
+/// Limits of what is kept of the objects of one cluster.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Number of objects.
+    pub objects: usize,
+    /// Their memory in bytes, as estimated.
+    pub memory: usize,
 }
 
 /// An exposure of a name: the gateway or record that one object declares for it.
@@ -137,6 +148,7 @@ impl Graph {
             return;
         }
         let key = self.with_shared_namespace(key);
+        self.memory = self.memory_with(&key, object.as_ref());
         let before = match object {
             Some(object) => self.objects.insert(key.clone(), object),
             None => self.objects.remove(&key),
@@ -294,9 +306,20 @@ impl Graph {
         counts
     }
 
-    /// Returns the number of objects.
-    pub(crate) fn len(&self) -> usize {
-        self.objects.len()
+    /// Returns the memory of the objects in bytes, as estimated.
+    pub(crate) const fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// Returns true if the graph would have more objects than it may, or more bytes of them, with this object in place of the one that it has.
+    pub(crate) fn is_over(&self, limits: Limits, key: &ObjectKey, object: &Object) -> bool {
+        let memory = self.memory_with(key, Some(object));
+        self.objects.len() >= limits.objects && !self.contains(key) || memory > limits.memory && memory > self.memory
+    }
+
+    fn memory_with(&self, key: &ObjectKey, object: Option<&Object>) -> usize {
+        let [before, after] = [self.objects.get(key), object].map(|object| object.map_or(0, |of| of.memory(key)));
+        self.memory - before + after
     }
 
     /// Returns true if there is an object with this key.

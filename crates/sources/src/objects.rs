@@ -5,6 +5,7 @@
 mod annotations;
 mod hosts;
 mod key;
+mod memory;
 mod targets;
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};

@@ -25,6 +25,8 @@ pub struct SourceStatus {
     pub gateways: Vec<String>,
     /// Each kind of objects.
     pub kinds: Vec<KindStatus>,
+    /// Memory of what is kept of the objects, in bytes, as estimated.
+    pub objects_bytes: usize,
     /// Number of names within the zones of this server.
     pub names: usize,
     /// Number of these names that are held: their objects are gone, and that looks like a mistake.

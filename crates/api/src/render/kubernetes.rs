@@ -30,6 +30,7 @@ pub(super) fn kubernetes_state(
         names: status.names,
         names_outside: status.names_outside,
         kinds: status.kinds.iter().map(kind_state).collect(),
+        objects_bytes: status.objects_bytes,
         problems: status.problems.iter().map(problem).chain(warnings).take(PROBLEMS_MAX).collect(),
     }
 }

@@ -86,7 +86,7 @@ impl NamespaceFilter {
 /// They are sorted by their labels from the right, so that those below a name follow one another: a gateway and a VirtualService of
 /// 10,000 hosts each are intersected without comparing every pair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ServerHosts(Box<[ServerHost]>);
+pub(crate) struct ServerHosts(pub(super) Box<[ServerHost]>);
 
 /// The result of an intersection with [`ServerHosts`].
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -63,3 +63,70 @@ fn start_with_twenty_thousand_objects_is_evaluated_once() {
     assert_eq!(scene.apply([slice("n27/s77-1", "s77", &[])]), ["s77.test"]);
     assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
 }
+
+#[test]
+fn objects_over_the_limits_are_left_out() {
+    let unlimited = Limits { objects: usize::MAX, memory: usize::MAX };
+    let of = |path: &str, hosts: &[&str]| read(virtual_service(path, &[], hosts, &["web"]));
+    let (key, small) = of("shop/a", &["a.test"]);
+    let (other, large) = of("shop/b", &["a.test", "b.test"]);
+    let mut graph = Graph::new();
+    graph.apply(key.clone(), Some(small.clone()));
+    let one = graph.memory();
+    let two = one + large.memory(&other);
+    assert!((300..3_000).contains(&one) && large.memory(&other) > one, "{one}");
+    for (limits, is_over) in [
+        (unlimited, false),
+        (Limits { objects: 2, memory: two }, false),
+        (Limits { objects: 1, ..unlimited }, true),
+        (Limits { memory: two - 1, ..unlimited }, true),
+    ] {
+        assert_eq!(graph.is_over(limits, &other, &large), is_over, "{limits:?}");
+    }
+    // A known object may change, and become smaller also over the limit.
+    for (limits, key, object, is_over) in [
+        (Limits { objects: 1, ..unlimited }, &key, &large, false),
+        (Limits { objects: 0, memory: 1 }, &key, &large, true),
+        (Limits { objects: 0, memory: 1 }, &key, &small, false),
+    ] {
+        assert_eq!(graph.is_over(limits, key, object), is_over, "{limits:?}");
+    }
+    graph.apply(other.clone(), Some(large.clone()));
+    graph.apply(other.clone(), Some(large));
+    assert_eq!(graph.memory(), two);
+    graph.apply(other.clone(), Some(small.clone()));
+    assert_eq!(graph.memory(), one + small.memory(&other));
+    graph.retain(Kind::VirtualService, &HashSet::new());
+    assert_eq!(graph.memory(), 0);
+}
+
+#[test]
+fn memory_of_an_object_is_about_that_of_its_texts() {
+    let long = "x".repeat(10_000);
+    let hosts: Vec<_> = (0..1_000).map(|number| format!("h{number}.test")).collect();
+    let hosts: Vec<_> = hosts.iter().map(|host| &**host).collect();
+    let rule = json!({"host": format!("{}.test", "a.".repeat(120)), "http": {"paths": []}});
+    for (object, least) in [
+        (
+            object("DNSEndpoint", "shop/a", json!({"spec": {"endpoints": [{"dnsName": "a.test", "targets": [long]}]}})),
+            10_000,
+        ),
+        (
+            object(
+                "DNSEndpoint",
+                "shop/a",
+                json!({"spec": {"endpoints": [{"dnsName": "a.test", "labels": {"x": long}, "providerSpecific": [{"name": long}]}]}}),
+            ),
+            20_000,
+        ),
+        (object("Ingress", "shop/a", json!({"spec": {"rules": vec![rule; 100]}})), 200),
+        (istio_gateway("shop/a", &hosts), 10_000),
+        (annotated(service("shop/a"), &[("target", &*long)]), 10_000),
+        (slice("shop/a", "a", &["192.0.2.1"; 1_000]), 1_000 * size_of::<(IpAddr, bool)>()),
+        (traffic_split("shop/a", "a", &[(&*long, 1)]), 10_000),
+    ] {
+        let (key, object) = read(object);
+        let memory = object.memory(&key);
+        assert!((least..8 * least + 2_000).contains(&memory), "{key}: {memory} of {least}");
+    }
+}
