@@ -279,8 +279,10 @@ fn weights_over_both_clusters_are_those_of_members(eu: &Cluster, us: &Cluster) {
         part
     };
     assert!((part("eu1: VirtualService shop/split") - 0.75).abs() < 0.02);
-    let status = String::from_utf8_lossy(&server.command(&["status"]).stdout).into_owned();
-    assert!(status.contains("weight 25 (25 of eu1: VirtualService shop/split)"), "{status}");
+    for command in [&["status"][..], &["explain", "split.gslb.example"]] {
+        let text = String::from_utf8_lossy(&server.command(command).stdout).into_owned();
+        assert!(text.contains("weight 25 (25 of eu1: VirtualService shop/split)"), "{text}");
+    }
 
     route(json!([destination("web", 100)]));
     eu.apply(
