@@ -314,7 +314,7 @@ impl PoolWeights {
         let max = u128::from(u16::MAX);
         let largest = weights.iter().copied().fold(max, u128::max);
         for (member, weight) in members.iter_mut().zip(weights) {
-            let scaled = (weight * max / largest).max(u128::from(weight > 0));
+            let scaled = ((weight * max + largest / 2) / largest).max(u128::from(weight > 0));
             member.weight = Weight(u16::try_from(scaled).unwrap_or(u16::MAX));
         }
     }
