@@ -1,10 +1,7 @@
 //! A cluster with 10,000 hosts in 1,000 ListenerSets of one Gateway, of which one host changes. No controller of the Gateway API runs, so this
 //! test writes the status of its objects.
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use fairway_integration::{
     cluster::{Cluster, LIMIT},
@@ -14,8 +11,8 @@ use fairway_integration::{
 use serde_json::{Value, json};
 
 use super::{
-    Access, Api, Client, GATEWAYS, MEDIAN_MAX, MEMORY_MAX_KIB, NAMESPACES, P99_MAX, SYNC_MAX, WRITERS, address,
-    endpoints, memory, names, namespace, report, slice_path,
+    Access, Api, Client, GATEWAYS, MEDIAN_MAX, MEMORY_MAX_KIB, NAMESPACES, P99_MAX, SYNC_MAX, address, config,
+    create_backend, memory, names, namespace, report,
 };
 
 const SETS: usize = 1_000;
@@ -46,20 +43,9 @@ fn accepted() -> Value {
 
 /// Creates the Service with this index, its EndpointSlice, its ListenerSet, and its HTTPRoute for all listeners of this.
 fn create(api: &mut Api, index: usize) {
+    create_backend(api, index);
     let (name, namespace) = (format!("n{index}"), namespace(index));
     let metadata = json!({ "name": name });
-    api.create(
-        &format!("/api/v1/namespaces/{namespace}/services"),
-        &json!({ "apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": { "ports": [{ "port": 80 }] } }),
-    );
-    api.create(
-        &slice_path(index),
-        &json!({
-            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-            "metadata": { "name": name, "labels": { "kubernetes.io/service-name": name } },
-            "endpoints": endpoints(index, true), "ports": [{ "port": 8_080 }],
-        }),
-    );
     let sets = path(&namespace, "listenersets");
     api.create(
         &sets,
@@ -90,10 +76,7 @@ fn cluster() -> (Cluster, Access) {
     }
     let access = Access::of(&cluster);
     let mut api = access.connect();
-    for name in (0..NAMESPACES).map(namespace).chain(["infra".to_owned()]) {
-        let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
-        api.create("/api/v1/namespaces", &object);
-    }
+    api.create_namespaces((0..NAMESPACES).map(namespace).chain(["infra".to_owned()]));
     let gateways = path("infra", "gateways");
     api.create(
         &gateways,
@@ -107,25 +90,13 @@ fn cluster() -> (Cluster, Access) {
     );
     let addresses = json!([{ "type": "IPAddress", "value": GATEWAYS[0] }]);
     api.patch(&format!("{gateways}/edge/status"), &json!({ "status": { "addresses": addresses } }));
-    thread::scope(|scope| {
-        for writer in 0..WRITERS {
-            let access = &access;
-            scope.spawn(move || {
-                let mut api = access.connect();
-                (writer..SETS).step_by(WRITERS).for_each(|index| create(&mut api, index));
-            });
-        }
-    });
+    access.fill(SETS, create);
     (cluster, access)
 }
 
 /// Starts the server, and waits until all hosts are answered; returns it with the time that this took.
 fn start(cluster: &Cluster) -> (Fairway, Duration) {
-    let config = format!(
-        "zones: [ {{ name: gslb.example, ns: [ns1.example.net], monitor: trust }} ]\nmonitors: [ {{ name: trust, type: always }} ]\n\
-         health: {{ networks: {{ allow: [127.0.0.0/8] }} }}\nclusters: [ {{ name: eu1, kubernetes: {{ kubeconfig: \"{}\" }} }} ]\n",
-        cluster.kubeconfig().display()
-    );
+    let config = config(&[("eu1", &cluster.kubeconfig())]);
     fairway_binary();
     let begun = Instant::now();
     let server = Fairway::start(&config, &[]);

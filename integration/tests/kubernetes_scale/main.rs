@@ -2,15 +2,15 @@
 //! that shows it. The API servers are real; no controllers run, so this test writes the EndpointSlices itself.
 #![cfg(feature = "real")]
 
+mod api;
 mod listeners;
 
 use std::{
     collections::HashMap,
     fs,
     hash::{BuildHasher, RandomState},
-    io::{Read, Write},
-    net::{IpAddr, SocketAddr, TcpStream, UdpSocket},
-    sync::Arc,
+    net::{IpAddr, UdpSocket},
+    path::Path,
     thread,
     time::{Duration, Instant},
 };
@@ -22,17 +22,14 @@ use fairway_integration::{
     real::{Fairway, fairway_binary, http_get, wait_until},
 };
 use fairway_model::{Rtype, SplitMix};
-use rustls::{
-    ClientConfig, ClientConnection, RootCertStore, StreamOwned,
-    pki_types::{CertificateDer, ServerName, pem::PemObject},
-};
 use serde_json::{Value, json};
+
+use self::api::{Access, Api, create_backend, endpoints, namespace, slice_path};
 
 /// Services of a cluster, unless the variable `FAIRWAY_KUBERNETES_NAMES` has another number, of at least 100.
 const NAMES: usize = 5_000;
+/// Namespaces that the services are in.
 const NAMESPACES: usize = 50;
-/// Connections that write objects to one API server.
-const WRITERS: usize = 4;
 const CLUSTERS: [&str; 2] = ["eu1", "us1"];
 /// Addresses of the ingress gateways of both clusters.
 const GATEWAYS: [&str; 2] = ["127.0.7.1", "127.0.7.2"];
@@ -54,130 +51,22 @@ const MEMORY_MAX_KIB: u64 = 300 * 1_024;
 const MEDIAN_MAX: Duration = Duration::from_millis(250);
 const P99_MAX: Duration = Duration::from_secs(1);
 
-/// Address and trusted certificates of an API server.
-#[derive(Clone)]
-struct Access {
-    api: SocketAddr,
-    client: Arc<ClientConfig>,
-}
-
-impl Access {
-    fn of(cluster: &Cluster) -> Self {
-        let config = cluster.kubectl(&["config", "view", "--raw", "-o", "jsonpath={.clusters[0].cluster}"]);
-        let entry: Value = serde_json::from_str(&config).expect("kubectl prints JSON");
-        let text = |key: &str| entry[key].as_str().unwrap_or_else(|| panic!("no {key}: {config}"));
-        let mut authorities = RootCertStore::empty();
-        let certificates = CertificateDer::pem_file_iter(text("certificate-authority")).expect("it is a file");
-        authorities.add_parsable_certificates(certificates.map(|certificate| certificate.expect("PEM")));
-        let client = ClientConfig::builder().with_root_certificates(authorities).with_no_client_auth();
-        let api = text("server").trim_start_matches("https://").parse().expect("an address");
-        Self { api, client: Arc::new(client) }
-    }
-
-    fn connect(&self) -> Api {
-        let name = ServerName::from(self.api.ip());
-        let connection = ClientConnection::new(Arc::clone(&self.client), name).expect("the configuration is valid");
-        let stream = TcpStream::connect(self.api).expect("the API listens");
-        stream.set_nodelay(true).expect("it is connected");
-        stream.set_read_timeout(Some(LIMIT)).expect("the limit is not zero");
-        Api(StreamOwned::new(connection, stream))
-    }
-}
-
-/// A connection to an API server that is kept open. kubectl would take 50 ms for each object.
-struct Api(StreamOwned<ClientConnection, TcpStream>);
-
-impl Api {
-    #[track_caller]
-    fn create(&mut self, path: &str, object: &Value) {
-        self.request("POST", path, "application/json", object);
-    }
-
-    /// Applies a merge patch; returns the time at which the API server has answered.
-    #[track_caller]
-    fn patch(&mut self, path: &str, patch: &Value) -> Instant {
-        self.request("PATCH", path, "application/merge-patch+json", patch);
-        Instant::now()
-    }
-
-    #[track_caller]
-    fn request(&mut self, method: &str, path: &str, media_type: &str, body: &Value) {
-        let body = body.to_string();
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: api\r\nAuthorization: Bearer admin-token\r\nContent-Type: {media_type}\r\n\
-             Content-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        self.0.write_all(request.as_bytes()).and_then(|()| self.0.flush()).expect("the API reads");
-        let response = self.response();
-        let status = response.split(' ').nth(1).unwrap_or_default();
-        assert!(status.starts_with('2'), "{method} {path}: {response}");
-    }
-
-    /// Reads one whole response, so that the next one begins where it ends.
-    fn response(&mut self) -> String {
-        let (mut response, mut part) = (Vec::new(), [0; 16_384]);
-        while !is_whole(&response) {
-            let length = self.0.read(&mut part).expect("the API answers");
-            assert_ne!(length, 0, "the API closed the connection: {}", String::from_utf8_lossy(&response));
-            response.extend_from_slice(&part[..length]);
-        }
-        String::from_utf8_lossy(&response).into_owned()
-    }
-}
-
-/// True if a response of HTTP/1.1 has ended. JSON of an API server contains no line break, so that of the last chunk is unique.
-fn is_whole(response: &[u8]) -> bool {
-    let Some(end) = response.windows(4).position(|part| part == b"\r\n\r\n") else { return false };
-    let (head, body) = (String::from_utf8_lossy(&response[..end]), &response[end + 4..]);
-    match head.lines().find_map(|line| line.strip_prefix("Content-Length: ")) {
-        Some(length) => body.len() >= length.parse::<usize>().expect("a number"),
-        None => body.starts_with(b"0\r\n\r\n") || body.ends_with(b"\r\n0\r\n\r\n"),
-    }
-}
-
-fn namespace(index: usize) -> String {
-    format!("team-{}", index % NAMESPACES)
-}
-
-fn slice_path(index: usize) -> String {
-    format!("/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices", namespace(index))
-}
-
 fn virtual_service_path(index: usize) -> String {
     format!("/apis/networking.istio.io/v1/namespaces/{}/virtualservices", namespace(index))
 }
 
-/// Returns the endpoints of the service with this index, as EndpointSlices have them.
-fn endpoints(index: usize, ready: bool) -> Value {
-    let address = |part: usize| format!("10.{}.{}.{}", 128 + part, index / 250, 1 + index % 250);
-    json!([0, 1].map(|part| json!({ "addresses": [address(part)], "conditions": { "ready": ready } })))
-}
-
-/// Creates the Service with this index, its VirtualService and its EndpointSlice.
+/// Creates the Service with this index, its EndpointSlice and its VirtualService.
 fn create_service(api: &mut Api, index: usize) {
+    create_backend(api, index);
     let name = format!("n{index}");
-    let services = format!("/api/v1/namespaces/{}/services", namespace(index));
-    api.create(
-        &services,
-        &json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": name }, "spec": { "ports": [{ "port": 80 }] } }),
-    );
     api.create(
         &virtual_service_path(index),
         &json!({
             "apiVersion": "networking.istio.io/v1", "kind": "VirtualService", "metadata": { "name": name },
             "spec": {
-                "hosts": [format!("{name}.gslb.example")], "gateways": ["istio-system/web"],
+                "hosts": [host(index)], "gateways": ["istio-system/web"],
                 "http": [{ "route": [{ "destination": { "host": name, "port": { "number": 80 } } }] }],
             },
-        }),
-    );
-    api.create(
-        &slice_path(index),
-        &json!({
-            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-            "metadata": { "name": name, "labels": { "kubernetes.io/service-name": name } },
-            "endpoints": endpoints(index, true), "ports": [{ "port": 8_080 }],
         }),
     );
 }
@@ -187,20 +76,8 @@ fn cluster(at: usize, count: usize) -> (Cluster, Access) {
     let cluster = Cluster::start(CLUSTERS[at]);
     cluster.add_gateway(GATEWAYS[at]);
     let access = Access::of(&cluster);
-    let mut api = access.connect();
-    for index in 0..NAMESPACES {
-        let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace(index) } });
-        api.create("/api/v1/namespaces", &object);
-    }
-    thread::scope(|scope| {
-        for writer in 0..WRITERS {
-            let access = &access;
-            scope.spawn(move || {
-                let mut api = access.connect();
-                (writer..count).step_by(WRITERS).for_each(|index| create_service(&mut api, index));
-            });
-        }
-    });
+    access.connect().create_namespaces((0..NAMESPACES).map(namespace));
+    access.fill(count, create_service);
     (cluster, access)
 }
 
@@ -335,16 +212,22 @@ fn names(server: &Fairway) -> Vec<u64> {
     clusters.iter().map(|cluster| cluster["kubernetes"]["names"].as_u64().unwrap_or_default()).collect()
 }
 
-/// Starts the server, and waits until all names of both clusters are answered; returns it with the time that this took.
-fn start(clusters: &[&Cluster; 2], count: usize) -> (Fairway, Duration) {
-    let line = |(name, cluster): (&str, &&Cluster)| {
-        format!("  - {{ name: {name}, kubernetes: {{ kubeconfig: \"{}\" }} }}\n", cluster.kubeconfig().display())
+/// Returns a configuration with these clusters, whose names are answered without probes.
+fn config(clusters: &[(&str, &Path)]) -> String {
+    let line = |(name, kubeconfig): &(&str, &Path)| {
+        format!("  - {{ name: {name}, kubernetes: {{ kubeconfig: \"{}\" }} }}\n", kubeconfig.display())
     };
-    let config = format!(
+    format!(
         "zones: [ {{ name: gslb.example, ns: [ns1.example.net], monitor: trust }} ]\nmonitors: [ {{ name: trust, type: always }} ]\n\
          health: {{ networks: {{ allow: [127.0.0.0/8] }} }}\nclusters:\n{}",
-        CLUSTERS.into_iter().zip(clusters).map(line).collect::<String>()
-    );
+        clusters.iter().map(line).collect::<String>()
+    )
+}
+
+/// Starts the server, and waits until all names of both clusters are answered; returns it with the time that this took.
+fn start(clusters: &[&Cluster; 2], count: usize) -> (Fairway, Duration) {
+    let [eu, us] = clusters.map(Cluster::kubeconfig);
+    let config = config(&[(CLUSTERS[0], &eu), (CLUSTERS[1], &us)]);
     // The program is built before the time begins.
     fairway_binary();
     let begun = Instant::now();
