@@ -3,6 +3,8 @@
 //! What fails is not empty: the last good contribution stays while the API cannot be reached, and while a kind is not read yet.
 
 mod names;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -139,9 +141,10 @@ impl<P: Publish> ClusterTask<P> {
 
     /// Waits. Held withdrawals end also while the cluster cannot be read.
     async fn pause(&mut self, time: Duration) {
-        let end = Instant::now() + time;
-        while Instant::now() < end {
-            sleep_until(end.min(Instant::now() + STATUS_EVERY).into()).await;
+        let now = tokio::time::Instant::now;
+        let end = now() + time;
+        while now() < end {
+            sleep_until(end.min(now() + STATUS_EVERY)).await;
             self.review_holds();
             self.publish_found();
         }
@@ -154,7 +157,7 @@ impl<P: Publish> ClusterTask<P> {
         let mut watches = start_watches(&client, &sender);
         drop(sender);
         let mut batch = Vec::with_capacity(MESSAGES_MAX);
-        let mut published = Instant::now();
+        let mut published = tokio::time::Instant::now();
         let mut is_due = false;
         let mut ticks = tokio::time::interval(STATUS_EVERY);
         loop {
@@ -177,7 +180,7 @@ impl<P: Publish> ClusterTask<P> {
                     is_due = true;
                 }
                 Ok(()) = self.reports.changed() => is_due |= self.follow_report(),
-                () = sleep_until(publication.into()), if is_due => {}
+                () = sleep_until(publication), if is_due => {}
                 _ = ticks.tick() => {
                     is_due |= self.status.read_at.is_none() | self.review_holds();
                     if std::mem::take(&mut self.is_status_due) {
@@ -187,7 +190,7 @@ impl<P: Publish> ClusterTask<P> {
             }
             if is_due && published.elapsed() >= PUBLISHED_EVERY {
                 self.publish();
-                (is_due, published) = (false, Instant::now());
+                (is_due, published) = (false, tokio::time::Instant::now());
             }
         }
     }

@@ -33,6 +33,20 @@ pub trait TargetHealth: Debug + Send + Sync {
     fn is_other_healthy(&self, row: &ReadRow) -> Option<bool>;
 }
 
+/// Health before queries are answered: every target may be up.
+#[derive(Debug)]
+pub(crate) struct UnknownHealth;
+
+impl TargetHealth for UnknownHealth {
+    fn eligibility(&self, _: &ReadRow) -> Option<Eligibility> {
+        Some(Eligibility::Pending)
+    }
+
+    fn is_other_healthy(&self, _: &ReadRow) -> Option<bool> {
+        None
+    }
+}
+
 /// Evidence about the rows of a cluster.
 pub(crate) struct Evidence<'a> {
     /// Health of the targets.

@@ -6,17 +6,15 @@ use std::{
     time::Duration,
 };
 
-use fairway_contributions::{ReadRow, WithdrawalSettings};
-use fairway_model::{
-    Cluster, ClusterName, ContributionProblem, Eligibility, KubernetesApi, Name, ServiceReports, SharedMap,
-};
+use fairway_contributions::WithdrawalSettings;
+use fairway_model::{Cluster, ClusterName, ContributionProblem, KubernetesApi, Name, ServiceReports, SharedMap};
 use tokio::{sync::watch, task::AbortHandle, time::timeout};
 
 use crate::{
     cluster::{ClusterTask, Publish, ReadSettings},
     events::{Events, Refusals},
     found::{Found, FoundCluster},
-    holds::TargetHealth,
+    holds::{TargetHealth, UnknownHealth},
     saved_wire,
     status::SourceStatus,
 };
@@ -256,20 +254,6 @@ impl Publish for Shared {
 /// Returns the namespace of an owner in a cluster.
 fn namespace_of<'a>(owner: &'a str, cluster: &str) -> Option<&'a str> {
     owner.strip_prefix("kubernetes:")?.strip_prefix(cluster)?.strip_prefix('/')
-}
-
-/// Health before queries are answered: every target may be up.
-#[derive(Debug)]
-struct UnknownHealth;
-
-impl TargetHealth for UnknownHealth {
-    fn eligibility(&self, _: &ReadRow) -> Option<Eligibility> {
-        Some(Eligibility::Pending)
-    }
-
-    fn is_other_healthy(&self, _: &ReadRow) -> Option<bool> {
-        None
-    }
 }
 
 /// Time within which a confirmed withdrawal is released: the task of the cluster looks once a second.
