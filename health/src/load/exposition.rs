@@ -145,8 +145,8 @@ const BLANK: [char; 3] = [' ', '\t', '\r'];
 
 /// Parses `name{label="value",…} value timestamp`; labels and timestamp are optional.
 fn parse(text: &str) -> Result<Sample<'_>, &'static str> {
-    let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
-    let end = text.find(|c: char| !word(c)).ok_or("a name without a value")?;
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':');
+    let end = text.bytes().position(|byte| !is_word(byte)).ok_or("a name without a value")?;
     let (name, rest) = text.split_at(end);
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return Err("the line does not begin with the name of a metric");
@@ -186,8 +186,8 @@ fn label(text: &str) -> Result<Option<Label<'_>>, &'static str> {
     }
     let (name, rest) = text.split_once('=').ok_or("a label without a value")?;
     let name = name.trim_end_matches(BLANK);
-    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    if name.is_empty() || !name.chars().all(word) || name.starts_with(|c: char| c.is_ascii_digit()) {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if name.is_empty() || !name.bytes().all(is_word) || name.starts_with(|c: char| c.is_ascii_digit()) {
         return Err("the name of a label is invalid");
     }
     let rest = rest.trim_start_matches(BLANK).strip_prefix('"').ok_or("the value of a label is not in quotes")?;
@@ -202,6 +202,11 @@ fn label(text: &str) -> Result<Option<Label<'_>>, &'static str> {
 
 /// Returns the index of the closing quote.
 fn closing_quote(text: &str) -> Option<usize> {
+    // Few values have an escape; without one, the first quote is the end.
+    let first = text.find('"')?;
+    if !text.as_bytes()[..first].contains(&b'\\') {
+        return Some(first);
+    }
     let mut escaped = false;
     text.bytes().position(|byte| {
         let ends = byte == b'"' && !escaped;

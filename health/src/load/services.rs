@@ -68,8 +68,9 @@ impl ServiceCollector {
             "cluster_upstream_rq_active" => |counts| &mut counts.active,
             _ => return,
         };
-        let labels = ["cluster_name", "envoy_cluster_name"].map(|label| sample.labels.value(label));
-        let Some(upstream) = labels.into_iter().find_map(Upstream::read) else { return };
+        // Lazy: most samples have the first label.
+        let mut labels = ["cluster_name", "envoy_cluster_name"].into_iter().map(|label| sample.labels.value(label));
+        let Some(upstream) = labels.find_map(Upstream::read) else { return };
         self.has_any = true;
         if !(0.0..=AMOUNT_MAX).contains(&sample.value) {
             return;
@@ -83,9 +84,12 @@ impl ServiceCollector {
             Upstream::Service { namespace, name, is_subset } => {
                 self.key.clear();
                 self.key.extend([namespace, "/", name]);
-                let Some((key, _)) = self.exposed.services.get_key_value(self.key.as_str()) else { return };
-                let of = self.found.entry(Arc::clone(key)).or_default();
-                add(if is_subset { &mut of.subsets } else { &mut of.whole });
+                let add = |of: &mut Collected| add(if is_subset { &mut of.subsets } else { &mut of.whole });
+                if let Some(of) = self.found.get_mut(self.key.as_str()) {
+                    add(of);
+                } else if let Some((key, _)) = self.exposed.services.get_key_value(self.key.as_str()) {
+                    add(self.found.entry(Arc::clone(key)).or_default());
+                }
             }
             Upstream::Rule { rule, backend } => {
                 let Some(rule) = self.exposed.rules.get(rule) else { return };
