@@ -94,6 +94,12 @@ impl Api {
         self.write("PATCH", path, "application/merge-patch+json", patch)
     }
 
+    /// Returns what the API server has at a path.
+    #[track_caller]
+    pub(super) fn get(&mut self, path: &str) -> String {
+        self.request(&format!("GET {path}"), "", "")
+    }
+
     #[track_caller]
     fn write(&mut self, method: &str, path: &str, media_type: &str, body: &Value) -> String {
         let body = body.to_string();

@@ -4,6 +4,8 @@
 
 mod api;
 mod listeners;
+mod player;
+mod stream;
 
 use std::{
     collections::HashMap,
