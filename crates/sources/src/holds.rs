@@ -137,6 +137,8 @@ pub(crate) struct Holds {
     recent: BTreeMap<(Arc<str>, Arc<str>), Recent>,
     /// Names with held rows.
     held: BTreeSet<Arc<str>>,
+    /// Number of these names of each owner.
+    held_of: HashMap<Arc<str>, usize>,
 }
 
 impl Holds {
@@ -151,23 +153,16 @@ impl Holds {
     pub(crate) fn follow(&mut self, text: &Arc<str>, before: Option<&FoundName>, now: Option<&FoundName>) {
         let [was, is] = [before, now].map(owners);
         self.all = self.all + usize::from(!is.is_empty()) - usize::from(!was.is_empty());
-        for owner in was.difference(&is) {
-            let count = self.declared.get(*owner).copied().unwrap_or_default();
-            if count > 1 {
-                self.declared.insert(Arc::clone(owner), count - 1);
-            } else {
-                self.declared.remove(*owner);
-            }
-        }
+        recount(&mut self.declared, &was, &is);
         for owner in is.difference(&was) {
-            *self.declared.entry(Arc::clone(owner)).or_default() += 1;
             self.recent.remove(&(Arc::clone(owner), Arc::clone(text)));
         }
-        let is_held = now.is_some_and(|now| now.rows.iter().any(FoundRow::is_held));
-        if is_held {
-            self.held.insert(Arc::clone(text));
-        } else {
+        let [was, is] = [before, now].map(|name| owners_of_rows(name, FoundRow::is_held));
+        recount(&mut self.held_of, &was, &is);
+        if is.is_empty() {
             self.held.remove(text);
+        } else {
+            self.held.insert(Arc::clone(text));
         }
     }
 
@@ -185,6 +180,9 @@ impl Holds {
                     continue;
                 }
                 let is_last = rows.iter().any(|row| evidence.is_alive(row) && evidence.is_last_healthy(row));
+                if self.is_full(&owner) {
+                    continue;
+                }
                 if is_last && settings.hold_last_for > Duration::ZERO {
                     held.push((Arc::clone(&name), marked(rows, HoldRule::LastHealthyMember, now)));
                     self.recent.insert((owner, Arc::clone(&name)), Recent { at: now, rows: Vec::new() });
@@ -207,6 +205,12 @@ impl Holds {
             }
         }
         held
+    }
+
+    /// Returns true if as many names are held or weighed as may be: further ones are withdrawn at once.
+    fn is_full(&self, owner: &Arc<str>) -> bool {
+        let is_owner_full = self.held_of.get(owner).is_some_and(|held| *held >= OF_OWNER_MAX);
+        is_owner_full || self.held.len() >= HELD_MAX || self.recent.len() >= HELD_MAX
     }
 
     /// Returns true if an owner has withdrawn all of its names, of at least two, or many.
@@ -299,9 +303,33 @@ fn marked(mut rows: Vec<FoundRow>, rule: HoldRule, now: u64) -> Vec<FoundRow> {
 
 /// Returns the owners that declare a name.
 pub(crate) fn owners(name: Option<&FoundName>) -> BTreeSet<&Arc<str>> {
-    name.into_iter().flat_map(|name| &name.rows).filter(|row| !row.is_held()).map(|row| &row.owner).collect()
+    owners_of_rows(name, |row| !row.is_held())
 }
 
+fn owners_of_rows(name: Option<&FoundName>, is_meant: impl Fn(&FoundRow) -> bool) -> BTreeSet<&Arc<str>> {
+    name.into_iter().flat_map(|name| &name.rows).filter(|row| is_meant(row)).map(|row| &row.owner).collect()
+}
+
+/// Follows a change of the owners of a name in the numbers of their names.
+fn recount(counts: &mut HashMap<Arc<str>, usize>, was: &BTreeSet<&Arc<str>>, is: &BTreeSet<&Arc<str>>) {
+    for owner in was.difference(is) {
+        let count = counts.get(*owner).copied().unwrap_or_default();
+        if count > 1 {
+            counts.insert(Arc::clone(owner), count - 1);
+        } else {
+            counts.remove(*owner);
+        }
+    }
+    for owner in is.difference(was) {
+        *counts.entry(Arc::clone(owner)).or_default() += 1;
+    }
+}
+
+/// Maximum number of held names of a cluster, and of names that are weighed together. Objects that are created and deleted again and again
+/// would otherwise leave ever more of them.
+const HELD_MAX: usize = 50_000;
+/// Maximum number of held names of one namespace, so that it does not take the places of all others. What is deleted in one batch may exceed it.
+const OF_OWNER_MAX: usize = 10_000;
 /// Time after which a name that was withdrawn at once does not come back, if more names of its namespace follow.
 const RESTORED_MAX: Duration = Duration::from_secs(60);
 

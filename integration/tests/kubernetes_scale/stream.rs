@@ -184,8 +184,9 @@ fn start(played: &Played, count: usize) -> Fairway {
     let folder = TempDir::new().expect("a temporary folder");
     let [dns, http] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
     let clusters = [0, 1].map(|at| (CLUSTERS[at], &*played.kubeconfigs[at]));
-    fs::write(folder.path().join("fairway.yaml"), head(dns, http) + &config(&clusters))
-        .expect("the folder can be written");
+    // The hosts change at random, by which many names leave within ten minutes.
+    let config = head(dns, http) + &config(&clusters) + "withdrawals: { holdFor: 0s, holdLastFor: 0s }\n";
+    fs::write(folder.path().join("fairway.yaml"), config).expect("the folder can be written");
     let server = serve(folder.path());
     let mut command = Command::new("taskset");
     command.args(["-c", "0"]).arg(server.get_program()).args(server.get_args()).env_remove("FAIRWAY_PARTS");

@@ -244,6 +244,18 @@ fn times_of_zero_hold_nothing() {
 }
 
 #[test]
+fn names_over_the_limit_of_a_namespace_are_withdrawn_at_once() {
+    let mut cluster = Cluster::new(&[(SHOP, OF_OWNER_MAX + 3), ("other", 3)]);
+    let names: Vec<_> = (0..OF_OWNER_MAX + 3).map(|number| (SHOP, number)).collect();
+    cluster.delete(&names[..OF_OWNER_MAX]);
+    assert_eq!(cluster.held(), OF_OWNER_MAX);
+    cluster.delete(&names[OF_OWNER_MAX..]);
+    cluster.delete(&[("other", 0), ("other", 1), ("other", 2)]);
+    assert_eq!(cluster.held(), OF_OWNER_MAX + 3, "those of another namespace are held");
+    assert!((0..3).all(|number| !cluster.has(SHOP, OF_OWNER_MAX + number) && cluster.has("other", number)));
+}
+
+#[test]
 fn member_that_another_namespace_declares_is_not_held() {
     let cluster = Cluster::new(&[(SHOP, 2)]);
     let name: Arc<str> = text(SHOP, 0).into();
