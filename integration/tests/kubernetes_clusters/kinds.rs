@@ -25,7 +25,7 @@ fn route_of_the_gateway_api_is_answered_with_the_address_of_its_gateway() {
     eu.deploy(NAMESPACE, "web", 1);
     eu.apply(&example("gateway-api"));
     set_status(&eu, "gateway", "gw", &json!({ "addresses": [{ "type": "IPAddress", "value": GATEWAYS[0] }] }));
-    let (_listeners, port) = gateways();
+    let port = gateways();
     let server = Fairway::start(&config(&[("eu1", &kubeconfig(&eu))], port, ""), &[]);
     wait_until("the missing acceptance is shown", LIMIT, || kubernetes(&server, "eu1")["problems"] != json!([]));
     assert!(answer(&server, "shop.gslb.example", 1).is_empty(), "no controller has accepted the route");
@@ -48,7 +48,7 @@ fn services_ingresses_and_dnsendpoints_of_the_example_are_answered() {
     let address = |address: &str| json!({ "loadBalancer": { "ingress": [{ "ip": address }] } });
     set_status(&eu, "service", "web", &address(GATEWAYS[0]));
     set_status(&eu, "ingress", "pay", &address(GATEWAYS[1]));
-    let (_listeners, port) = gateways();
+    let port = gateways();
     let server = Fairway::start(&config(&[("eu1", &kubeconfig(&eu))], port, ""), &[]);
     for (name, expected) in [("shop", GATEWAYS[0]), ("pay", GATEWAYS[1]), ("mail", "192.0.2.25")] {
         let expected: IpAddr = expected.parse().expect("an address");

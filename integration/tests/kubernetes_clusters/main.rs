@@ -55,11 +55,17 @@ fn virtual_service(name: &str, namespace: &str, host: &str, annotations: &str) -
     )
 }
 
-/// Gateways that accept connections, as those of the clusters would.
-fn gateways() -> (Vec<TcpListener>, u16) {
+/// Starts gateways that accept connections, as those of the clusters would, until the end of the process. Returns their port.
+fn gateways() -> u16 {
     let port = free_port();
-    let listeners = GATEWAYS.iter().map(|address| TcpListener::bind((*address, port)).expect("a free port"));
-    (listeners.collect(), port)
+    GATEWAYS.iter().for_each(|address| accept(address, port));
+    port
+}
+
+/// Accepts connections. Probes that nobody accepts fill the queue of a listener within half a minute, and fail from then on.
+fn accept(address: &str, port: u16) {
+    let listener = TcpListener::bind((address, port)).expect("a free port");
+    thread::spawn(move || listener.incoming().for_each(drop));
 }
 
 /// Returns a configuration with these clusters, whose gateways are probed at a port.
@@ -132,7 +138,7 @@ fn kubernetes(server: &Fairway, cluster: &str) -> Value {
 
 #[test]
 fn names_weights_and_endpoints_follow_two_clusters() {
-    let (_listeners, port) = gateways();
+    let port = gateways();
     let by_pods = "external-dns.kubernetes.io/webhook-gslb-weight-by: pods";
     let eu = cluster("eu1", GATEWAYS[0], 3, by_pods);
     let us = cluster("us1", GATEWAYS[1], 1, by_pods);
@@ -170,7 +176,7 @@ fn names_weights_and_endpoints_follow_two_clusters() {
     let server = deleted_routes_are_held(server, &eu);
     // The address of the gateway changes.
     eu.give_address("service", "istio-system", "istio-ingressgateway", "127.0.7.3");
-    let _third = TcpListener::bind(("127.0.7.3", port)).expect("a free port");
+    accept("127.0.7.3", port);
     wait_answered(&server, &["127.0.7.3", GATEWAYS[1]]);
     drop(server);
     weights_over_both_clusters_are_those_of_members(&eu, &us);
@@ -301,7 +307,7 @@ fn weights_over_both_clusters_are_those_of_members(eu: &Cluster, us: &Cluster) {
 
 #[test]
 fn cluster_that_cannot_be_read_keeps_its_names() {
-    let (_listeners, port) = gateways();
+    let port = gateways();
     let mut eu = cluster("eu1", GATEWAYS[0], 1, "");
     let us = cluster("us1", GATEWAYS[1], 1, "");
     let mut server = Fairway::start(&config(&[("eu1", &kubeconfig(&eu)), ("us1", &kubeconfig(&us))], port, ""), &[]);
@@ -342,7 +348,7 @@ const SILENCE: Duration = Duration::from_secs(120);
 #[test]
 #[ignore = "takes ten minutes; see bench/README.md"]
 fn outages_of_an_api_server_change_no_answer() {
-    let (_listeners, port) = gateways();
+    let port = gateways();
     let mut eu = cluster("eu1", GATEWAYS[0], 1, "");
     let us = cluster("us1", GATEWAYS[1], 1, "");
     let server = Fairway::start(&config(&[("eu1", &kubeconfig(&eu)), ("us1", &kubeconfig(&us))], port, ""), &[]);
@@ -408,7 +414,7 @@ fn credentials_are_renewed_and_those_of_a_secret_use_no_files() {
 
 #[test]
 fn printed_rights_suffice_and_a_missing_one_costs_its_kind_alone() {
-    let (_listeners, port) = gateways();
+    let port = gateways();
     let eu = cluster("eu1", GATEWAYS[0], 1, "");
     let access = format!("kubeconfig: \"{}\"", eu.token_kubeconfig().display());
     let server = Fairway::start(&config(&[("eu1", &access)], port, ""), &[]);
@@ -429,7 +435,7 @@ fn printed_rights_suffice_and_a_missing_one_costs_its_kind_alone() {
 
 #[test]
 fn server_in_a_pod_and_one_whose_token_a_command_prints_read_the_cluster() {
-    let (_listeners, port) = gateways();
+    let port = gateways();
     let eu = cluster("eu1", GATEWAYS[0], 1, "");
     let server = eu.fairway_in_pod(&config(&[("eu1", "inCluster: true")], port, ""));
     eu.apply(&server.rbac("eu1"));
@@ -449,7 +455,7 @@ fn explain(server: &Fairway) -> String {
 
 #[test]
 fn namespace_claims_only_what_it_is_granted() {
-    let (_listeners, port) = gateways();
+    let port = gateways();
     let eu = cluster("eu1", GATEWAYS[0], 1, "");
     eu.kubectl(&["create", "namespace", "evil"]);
     eu.apply(&virtual_service("web", "evil", "bank.gslb.example", ""));
