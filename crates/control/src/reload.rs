@@ -224,12 +224,11 @@ impl Actor {
 fn log_outcome(scope: ReloadScope, outcome: &ReloadOutcome) {
     let (trigger, generation) = (<&str>::from(outcome.trigger), outcome.generation);
     let duration_ms = u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX);
+    let changes = outcome.changes.join("; ");
     if outcome.is_accepted() && matches!(outcome.trigger, Trigger::Hosts | Trigger::Kubernetes) {
         // They may change every few seconds, and what matters has a line of its own.
-        let trigger = <&str>::from(outcome.trigger);
-        tracing::debug!(trigger, generation, duration_ms, "changes applied");
+        tracing::debug!(trigger, generation, duration_ms, changes, "changes applied");
     } else if outcome.is_accepted() {
-        let changes = outcome.changes.join("; ");
         tracing::info!(trigger, generation, duration_ms, changes, "configuration applied");
     } else {
         let errors = outcome.errors.len();
