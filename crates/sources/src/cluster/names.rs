@@ -92,10 +92,11 @@ impl<P: Publish> ClusterTask<P> {
 
     /// Releases the holds that are due, and updates the numbers of endpoints of the others. Returns true if anything changed.
     pub(super) fn review_holds(&mut self) -> bool {
+        // Taken in any case: a confirmation whose names have left meanwhile must not release later ones.
+        let confirmed = self.publisher.take_confirmed(&self.name);
         if self.holds.names().is_empty() {
             return false;
         }
-        let confirmed = self.publisher.take_confirmed(&self.name);
         let due = self.with_evidence(|evidence| self.holds.due(&self.found.names, &confirmed, evidence));
         let mut by_cause: BTreeMap<(Arc<str>, Release), Vec<Arc<str>>> = BTreeMap::new();
         for (text, owner, release) in due {
@@ -111,6 +112,9 @@ impl<P: Publish> ClusterTask<P> {
         }
         for text in self.holds.names().clone() {
             let Some(name) = self.found.names.get(&*text) else { continue };
+            if !name.rows.iter().any(|row| row.is_held() && row.ready != self.ready_endpoints(row)) {
+                continue;
+            }
             let mut now = FoundName::clone(name);
             for row in now.rows.iter_mut().filter(|row| row.is_held()) {
                 row.ready = self.ready_endpoints(row);
