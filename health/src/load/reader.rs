@@ -208,8 +208,9 @@ async fn read_regularly(
         if std::mem::replace(&mut is_settled, true) {
             schedule.regular((), due, ended, period);
         } else {
-            // First readings are close together; later ones are spread over the whole period.
-            schedule.spread((), ended + period / 2, period);
+            // First readings are close together. Later ones are spread, but none is later than a period, and none so soon that a counter
+            // has hardly grown.
+            schedule.spread((), started + period / 2, period / 2);
         }
     }
 }

@@ -380,6 +380,9 @@ fn outages_of_an_api_server_change_no_answer() {
         eu.apply(&virtual_service("other", NAMESPACE, &name, ""));
         wait_until("it is read again", LIMIT, || !answer(&server, &name, 1).is_empty());
         is_as_before("read again");
+        if restart % 10 == 9 {
+            println!("{} of {RESTARTS} restarts after {:?}", restart + 1, begun.elapsed());
+        }
     }
     println!("{count} answers were right over {SILENCE:?} of silence and {RESTARTS} restarts");
 }
