@@ -218,6 +218,8 @@ pub struct ClusterState {
     pub load: Vec<LoadState>,
     /// Warnings of its gateways.
     pub warnings: Vec<String>,
+    /// Versions of its gateways, each once; of Istio's gateways that export `istio_build`.
+    pub gateway_versions: Vec<String>,
     /// True if all answering gateways drain or are overloaded.
     pub exhausted: bool,
     /// Progress of its drain; null while it is answered.

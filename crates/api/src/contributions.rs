@@ -23,7 +23,10 @@ pub(crate) fn routes() -> Vec<Route> {
             .returns(200, "The contributions.", Shape::output::<Contributions>().json())
             .handle(list),
         Route::new(CONFIRM, "confirmWithdrawals", "Release what an owner withdrew and is held")
-            .description("The answers then no longer have it.")
+            .description(
+                "The answers then no longer have it. The owner is a webhook client, or a namespace in a Kubernetes cluster, as in \
+                 `kubernetes:eu1/shop`; `path` and `set` select endpoints of a webhook client only.",
+            )
             .requires(Verb::Delete)
             .query::<Eviction>()
             .returns(200, "Number of removed endpoints.", Shape::output::<Confirmed>().json())

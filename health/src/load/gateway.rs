@@ -117,6 +117,8 @@ pub struct GatewayMetrics {
     pub services: Option<Services>,
     /// True if statistics of services were not requested, since all of them are too many bytes.
     pub is_reduced: bool,
+    /// Version of Istio's proxy (label `tag` of `istio_build`), at most 64 characters; `None` for other gateways.
+    pub version: Option<String>,
 }
 
 impl GatewayMetrics {
@@ -193,6 +195,10 @@ impl<'a> GatewayCollector<'a> {
             if let Some(services) = &mut self.services {
                 services.add(rest, sample);
             }
+        } else if sample.name == "istio_build" && sample.labels.has("component", "proxy") {
+            let version: String =
+                sample.labels.value("tag").chars().filter(char::is_ascii_graphic).take(VERSION_MAX).collect();
+            self.metrics.version = Some(version).filter(|version| !version.is_empty());
         }
         let Some(signal) = self.signal_of(sample) else { return Ok(()) };
         if !(0.0..=AMOUNT_MAX).contains(&sample.value) {
@@ -258,6 +264,8 @@ impl<'a> GatewayCollector<'a> {
 
 /// Largest number of overload warnings of one gateway. Envoy has fewer monitors and actions.
 const WARNINGS_MAX: usize = 8;
+/// Largest number of characters of a version. A version of a release has about 6, one of a build about 50.
+const VERSION_MAX: usize = 64;
 /// Largest number of characters of a metric's name in a warning.
 const WARNING_LENGTH_MAX: usize = 100;
 

@@ -264,7 +264,7 @@ fn take_one(left: &AtomicU32) -> bool {
 /// Path at which Istio's gateways answer whether they are ready.
 const READY_PATH: &str = "/healthz/ready";
 /// Statistics of a gateway that are read if all of them are too many: Envoy's query parameter `filter`, a regular expression of names.
-const WITHOUT_SERVICES: &str = "downstream_rq_active$|^server\\.|^overload\\.|istio_requests_total";
+const WITHOUT_SERVICES: &str = "downstream_rq_active$|^server\\.|^overload\\.|istio_requests_total|^istio_build";
 
 /// Placeholder of the cluster's name in a path and in a pointer.
 const CLUSTER: &str = "{cluster}";

@@ -1,6 +1,6 @@
 //! The load table as status and metrics show it: every load with its source and age, and which one is used.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use fairway_model::{ClusterName, Load, LoadSignal, LoadSource, ServiceReport};
 use tokio::time::Instant;
@@ -25,6 +25,8 @@ pub struct ClusterLoad {
     pub services: Option<Arc<ServiceReport>>,
     /// True if statistics of services were not requested from a gateway, since all of them are too many bytes.
     pub is_reduced: bool,
+    /// Versions of the gateways that answered, sorted, each once.
+    pub versions: Vec<String>,
     /// True if addresses of the cluster are read instead of its gateways, which cannot be reached.
     pub is_instead: bool,
 }
@@ -88,8 +90,15 @@ impl ClusterRow {
             is_exhausted: self.is_exhausted() == Some(true),
             services: self.services().cloned(),
             is_reduced: self.is_reduced(),
+            versions: self.versions(),
             is_instead: self.is_instead,
         }
+    }
+
+    /// Returns the versions of the gateways that answered, sorted, each once.
+    fn versions(&self) -> Vec<String> {
+        let versions: BTreeSet<&String> = self.answered().filter_map(|metrics| metrics.version.as_ref()).collect();
+        versions.into_iter().cloned().collect()
     }
 
     fn pushed_load(&self, now: Instant) -> Option<SourceLoad> {

@@ -367,9 +367,7 @@ impl ClusterRow {
     }
 
     fn update_warnings(&mut self, events: &mut Vec<LoadEvent>) {
-        let answering = self.gateways.iter().filter(|gateway| gateway.failure.is_none());
-        let metrics = answering.filter_map(|gateway| gateway.last.as_ref());
-        let mut warnings: Vec<GatewayWarning> = metrics.flat_map(|(metrics, _)| metrics.warnings.clone()).collect();
+        let mut warnings: Vec<_> = self.answered().flat_map(|metrics| metrics.warnings.iter().cloned()).collect();
         warnings.sort();
         warnings.dedup();
         // Only the kinds are compared: a pressure that changes by one per cent is not worth a log line.
@@ -386,8 +384,7 @@ impl ClusterRow {
 
     /// Adds up the statistics of services. Those of the last reading stay for as long as its load.
     fn update_services(&mut self, source: &LoadSource, at: Instant, now: Instant) {
-        let answering = self.gateways.iter().filter(|gateway| gateway.failure.is_none());
-        let metrics: Vec<&GatewayMetrics> = answering.filter_map(|gateway| Some(&gateway.last.as_ref()?.0)).collect();
+        let metrics: Vec<&GatewayMetrics> = self.answered().collect();
         let known: Vec<_> = metrics.iter().filter_map(|metrics| metrics.services.as_ref()).collect();
         if !known.is_empty() {
             let mut counts = Services::new();
@@ -451,10 +448,15 @@ impl ClusterRow {
 
     /// Returns true if all gateways that answered are exhausted; `None` if none answered.
     pub(super) fn is_exhausted(&self) -> Option<bool> {
-        let answered = self.gateways.iter().filter(|gateway| gateway.failure.is_none());
-        let mut metrics = answered.filter_map(|gateway| gateway.last.as_ref()).peekable();
+        let mut metrics = self.answered().peekable();
         metrics.peek()?;
-        Some(metrics.all(|(metrics, _)| metrics.warnings.iter().any(GatewayWarning::exhausts)))
+        Some(metrics.all(|metrics| metrics.warnings.iter().any(GatewayWarning::exhausts)))
+    }
+
+    /// Returns the metrics of the gateways that answered the last reading.
+    pub(super) fn answered(&self) -> impl Iterator<Item = &GatewayMetrics> {
+        let answered = self.gateways.iter().filter(|gateway| gateway.failure.is_none());
+        answered.filter_map(|gateway| gateway.last.as_ref()).map(|(metrics, _)| metrics)
     }
 
     fn update(&mut self, load: Option<TimedLoad>, is_exhausted: Option<bool>, period: Duration) -> LoadUpdate {

@@ -242,6 +242,7 @@ impl Renderer<'_> {
                 .map(|load| load.sources.iter().map(|source| load_state(self.operates, source)).collect())
                 .unwrap_or_default(),
             warnings: load.map(|load| texts(&load.warnings)).unwrap_or_default(),
+            gateway_versions: load.map(|load| load.versions.clone()).unwrap_or_default(),
             exhausted: load.is_some_and(|load| load.is_exhausted),
             drain: self.drains.get(name).map(|drain| DrainState {
                 since: format!("{:.3}", drain.since),

@@ -132,6 +132,21 @@ envoy_cluster_b_outlier_detection_ejections_active{} 1
 }
 
 #[test]
+fn version_is_that_of_the_proxy() {
+    let text = "envoy_server_total_connections 1
+istio_build{component=\"agent\",tag=\"1.27.0\"} 1
+istio_build{component=\"proxy\",tag=\"1.27.1-distroless\"} 1
+";
+    assert_eq!(metrics(text).unwrap().version.as_deref(), Some("1.27.1-distroless"));
+    let long = format!(
+        "envoy_server_total_connections 1\nistio_build{{component=\"proxy\",tag=\"{}\"}} 1\n",
+        "é1 ".repeat(100)
+    );
+    assert_eq!(metrics(&long).unwrap().version, Some("1".repeat(64)));
+    assert_eq!(metrics("envoy_server_total_connections 1\n").unwrap().version, None);
+}
+
+#[test]
 fn missing_or_valid_certificate_gives_no_warning() {
     for days in ["4294967295", "15", "NaN"] {
         let text = format!(
