@@ -8,7 +8,7 @@ use super::{
     output::{Cell, Out, Palette, Tone, count, first, table},
 };
 use fairway_config::Source;
-use fairway_control::Offline;
+use fairway_whatif::Offline;
 use fairway_whatif::impact::{self, CapacityReport, Finding, NamesReport, PoolImpact, Report, Severity, Since, Terms};
 
 /// Exit status if rules do not hold, and none of them is new or worse than before.

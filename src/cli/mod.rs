@@ -39,8 +39,8 @@ use self::args::{Cli, Command};
 pub(crate) use self::output::{Cell, Out, Palette, PrintError, Tone, table, thousands};
 use crate::{daemon::StartError, demo};
 use fairway_config::{Environment, Source};
-use fairway_control::Offline;
 use fairway_transport::lower_priority;
+use fairway_whatif::Offline;
 
 /// Returns the definition of the command line, for manual pages and completions.
 pub fn command() -> clap::Command {
@@ -95,7 +95,7 @@ fn configured(given: Option<&PathBuf>, missing: &'static str) -> anyhow::Result<
 fn offline(source: &Source, down: &[ClusterName]) -> anyhow::Result<Offline> {
     let environment: Environment = Arc::new(variable);
     let status = |cluster: &ClusterName| if down.contains(cluster) { HealthStatus::Down } else { HealthStatus::Up };
-    Ok(fairway_control::of_files(source, &environment, status).map_err(StartError::Config)?)
+    Ok(fairway_whatif::of_files(source, &environment, status).map_err(StartError::Config)?)
 }
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {

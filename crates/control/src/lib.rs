@@ -37,7 +37,6 @@ pub mod limits;
 mod merge;
 pub mod object_store;
 pub mod objects;
-mod offline;
 mod override_commands;
 mod override_effect;
 pub mod overrides;
@@ -67,9 +66,9 @@ pub use self::{
     handle::{Control, ExplainedNow},
     latency::PushedTable,
     lifecycle::{Readiness, Stopping},
-    offline::{Offline, of_files},
     parallel::on_all_cores,
     pruned::Prune,
+    runtime::serving_state,
     served::{CurrentState, Published, Served},
     shared::{AppliedTransition, Shared},
     transition_impact::{PoolImpact, ShareChange, TransitionImpact},

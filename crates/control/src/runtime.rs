@@ -144,7 +144,7 @@ pub(crate) struct Reload<'a> {
 }
 
 /// Returns a snapshot with its runtime state at a moment. Pools keep what they remember from the previous state.
-pub(crate) fn serving_state(
+pub fn serving_state(
     snapshot: Snapshot,
     previous: Option<&ServingState>,
     now: Timestamp,

@@ -4,5 +4,8 @@
 #![forbid(unsafe_code)]
 
 pub mod impact;
+mod offline;
 pub mod replay;
 pub mod simulate;
+
+pub use self::offline::{Offline, of_files};

@@ -12,7 +12,8 @@ use super::{
     CapacityReport, Finding, Rule, Severity,
     query::{cluster, first, reachable, samples_per_pool},
 };
-use fairway_control::{Offline, samples::samples};
+use crate::Offline;
+use fairway_control::samples::samples;
 
 /// Sum per cluster: of parts of samples, or of demand.
 type Sums<'a> = BTreeMap<&'a ClusterName, f64>;

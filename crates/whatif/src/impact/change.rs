@@ -16,7 +16,8 @@ use super::{
     query::{cluster, first, samples_per_pool},
     report_wire::{NameMoved, Share},
 };
-use fairway_control::{Offline, samples::samples};
+use crate::Offline;
+use fairway_control::samples::samples;
 
 /// Adds to each pool how many of its clients move. A pool is compared with the one that answered the first of its names before.
 pub(super) fn compare(before: &Offline, after: &Offline, pools: &mut BTreeMap<PoolName, PoolImpact>) {

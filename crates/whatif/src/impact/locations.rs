@@ -9,7 +9,7 @@ use super::{
     Finding, PoolImpact, Rule, Severity,
     query::{live, reachable},
 };
-use fairway_control::Offline;
+use crate::Offline;
 
 /// A failure domain: one cluster, or all of a region.
 struct Domain<'a> {

@@ -8,7 +8,7 @@ use fairway_zones::{
     steer::{Basis, Candidacy, ClientNet, Kind, SteerPool, Trace},
 };
 
-use fairway_control::Offline;
+use crate::Offline;
 
 /// Live members that clients of a location class get, and the basis of the answer.
 pub(super) struct Live {

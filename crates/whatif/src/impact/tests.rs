@@ -3,8 +3,8 @@
 use std::{fs, sync::Arc};
 
 use super::*;
+use crate::of_files;
 use fairway_config::{Environment, Source};
-use fairway_control::of_files;
 use fairway_model::{Diagnostic, HealthStatus};
 
 /// Reads a configuration. Every target counts as up, and every schedule as open, so that the result does not depend on the time.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use fairway_model::{ClusterName, DesiredState, Network, PoolName, SplitMix};
 use fairway_zones::{Draw, PlayedQuery, Player, ServingState};
 
-use fairway_control::Offline;
+use crate::Offline;
 
 use super::report_wire::{ClusterShare, PoolReport, Report};
 

@@ -6,12 +6,12 @@ use fairway_config::{Environment, Source};
 use fairway_model::{ClusterName, DesiredState, Diagnostic, Health, HealthStatus};
 use fairway_zones::{RuntimeState, ServingState, TargetIndex};
 
-use super::{
+use fairway_control::{
     configured::{Compiled, Configured},
     overrides::OverrideTable,
     reader::Reader,
     reloads::ReloadScope,
-    runtime::serving_state,
+    serving_state,
 };
 
 /// A configuration as it would be served.
