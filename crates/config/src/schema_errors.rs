@@ -130,6 +130,9 @@ fn is_another_type(error: &ValidationError<'_>, pointer: &str) -> bool {
     }
 }
 
+/// Number of words up to which all are listed, even if one of them seems to be meant.
+const WORDS_FEW: usize = 8;
+
 /// True if no known word is similar to the value.
 fn is_far_word(error: &ValidationError<'_>, pointer: &str) -> bool {
     let Kind::Enum { options } = error.kind() else { return false };
@@ -151,14 +154,22 @@ fn unknown(key: &str, schema: &Value) -> Reason {
 }
 
 fn missing(property: &str, schema: &Value) -> Reason {
-    let expected = expected(&schema["properties"][property]);
+    let expected = match property {
+        "version" => "1".to_owned(),
+        _ => expected(&schema["properties"][property]),
+    };
     Reason::new(format!("key {property} is missing"), format!("add {property}: {expected}"))
 }
 
 fn wrong_word(instance: &Value, options: &Value) -> Reason {
     let options = texts(options);
     let Some(text) = instance.as_str() else { return mismatch(instance, &options.join(" or ")) };
-    let hint = did_you_mean(text, options.iter().copied(), || format!("use one of: {}", options.join(", ")));
+    let all = format!("use one of: {}", options.join(", "));
+    let hint = match closest(text, options.iter().copied()) {
+        Some(near) if options.len() <= WORDS_FEW => format!("{all}; did you mean {near}?"),
+        Some(near) => format!("did you mean {near}?"),
+        None => all,
+    };
     Reason::new(format!("{} is not known here", quoted(text)), hint)
 }
 

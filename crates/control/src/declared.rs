@@ -281,14 +281,17 @@ impl Declared {
         for error in errors.iter().filter(|error| error.is_error()) {
             let Some(subject) = &error.about else { continue };
             let intent = self.intent_of(subject, desired).filter(|key| self.objects.contains_key(key));
+            let is_intent = intent.is_some();
             let Some(key) = intent.or_else(|| key_of(subject)) else { continue };
             if !self.objects.contains_key(&key) || rejected.contains_key(&key) {
                 continue;
             }
             let pointer = match subject {
                 // If files declare the pool too, the members of the object come after those of the files.
-                Subject::Member(pool, number) if !files.pools.contains_key(pool) => format!("/members/{number}"),
-                _ => String::new(),
+                Subject::Member(pool, _) if is_intent || files.pools.contains_key(pool) => String::new(),
+                Subject::Member(_, number) => format!("/members/{number}{}", error.field),
+                _ if is_intent => String::new(),
+                _ => error.field.to_owned(),
             };
             found.entry(key).or_default().push(reason(error, pointer));
         }

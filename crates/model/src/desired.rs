@@ -125,12 +125,20 @@ pub struct Violation {
     pub fact: String,
     /// The hint: what to do about it.
     pub hint: String,
+    /// JSON pointer to the field of the object that is wrong; empty for the whole object.
+    pub field: &'static str,
 }
 
 impl Violation {
+    /// Returns the violation as that of a field.
+    pub(crate) fn of(self, field: &'static str) -> Self {
+        Self { field, ..self }
+    }
+
     /// Returns the violation as a diagnostic of the input at `location`.
     pub fn at(self, location: FileLocation) -> Diagnostic {
-        Diagnostic { severity: self.severity, ..Diagnostic::error(location, self.fact, self.hint) }.about(self.subject)
+        let Self { subject, field, severity, fact, hint } = self;
+        Diagnostic { severity, field, ..Diagnostic::error(location, fact, hint) }.about(subject)
     }
 }
 

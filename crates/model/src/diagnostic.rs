@@ -54,12 +54,21 @@ pub struct Diagnostic {
     pub hint: String,
     /// The object it is about, if there is exactly one.
     pub about: Option<Subject>,
+    /// JSON pointer to the field of that object; empty for the whole object.
+    pub field: &'static str,
 }
 
 impl Diagnostic {
     /// Returns an error, which rejects the input.
     pub fn error(place: FileLocation, what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { location: place, severity: Severity::Error, fact: what.into(), hint: hint.into(), about: None }
+        Self {
+            location: place,
+            severity: Severity::Error,
+            fact: what.into(),
+            hint: hint.into(),
+            about: None,
+            field: "",
+        }
     }
 
     /// Returns a warning, which accepts the input.

@@ -195,7 +195,7 @@ async fn invalid_object_is_rejected_with_its_errors_and_changes_nothing() {
     let rejected = server.put("/v1/pools/api", &pool("ap9")).expect(422);
     let detail = rejected.body["errors"][0]["detail"].as_str().unwrap();
     assert!(detail.starts_with("pools/api: ") && detail.contains("ap9"), "{detail}");
-    assert_eq!(rejected.body["errors"][0]["pointer"], "/members/0");
+    assert_eq!(rejected.body["errors"][0]["pointer"], "/members/0/cluster");
     assert_eq!(
         rejected.body["errors"].as_array().unwrap().len(),
         1,

@@ -195,14 +195,14 @@ impl Converter<'_, '_> {
         }
     }
 
-    /// Returns the location at which an object is declared.
-    fn location_of(&self, subject: &Subject) -> FileLocation {
+    /// Returns the location at which a field of an object is declared.
+    fn location_of(&self, subject: &Subject, field: &str) -> FileLocation {
         let (object, member) = match subject {
             Subject::Member(pool, member) => (&Subject::Pool(pool.clone()), format!("/members/{member}")),
             object => (object, String::new()),
         };
         let (section, ..) = described(object);
-        let pointer = self.subjects.get(object).map(|index| format!("/{section}/{index}{member}"));
+        let pointer = self.subjects.get(object).map(|index| format!("/{section}/{index}{member}{field}"));
         self.location(&pointer.unwrap_or_default())
     }
 
@@ -264,7 +264,7 @@ impl Converter<'_, '_> {
     fn report_violations(&mut self, desired: &DesiredState) {
         for violation in desired.violations() {
             if !self.refers_to_left_out(desired, &violation.subject) {
-                let location = self.location_of(&violation.subject);
+                let location = self.location_of(&violation.subject, violation.field);
                 self.context.report(violation.at(location));
             }
         }

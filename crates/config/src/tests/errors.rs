@@ -64,7 +64,7 @@ fn number_out_of_range_is_rejected_with_range() {
     ]);
     let newer = "f.yaml:1:10: version: 2 is newer than this program, which reads version 1; use a newer fairway, or write the file in version 1";
     assert_eq!(errors_of("version: 2\n"), [newer]);
-    assert_eq!(errors_of("user: a\n"), ["f.yaml:1:1: key version is missing; add version: a whole number"]);
+    assert_eq!(errors_of("user: a\n"), ["f.yaml:1:1: key version is missing; add version: 1"]);
 }
 
 #[test]
@@ -121,7 +121,9 @@ fn unknown_word_is_rejected_with_known_ones() {
         ),
         (
             "pools: [{name: a, policy: weighted, members: [{cluster: c}], down: refuze}]",
-            &["f.yaml:2:68: pools[0].down: \"refuze\" is not known here; did you mean refuse?"],
+            &[
+                "f.yaml:2:68: pools[0].down: \"refuze\" is not known here; use one of: all, empty, refuse, last-good; did you mean refuse?",
+            ],
         ),
         (
             "overrides: [{match: a b, action: stop, reason: x, until: tomorrow}]",
@@ -272,12 +274,12 @@ monitors: [{name: m, type: tcp, period: 1s, timeout: 2s}]";
     assert_errors(&[(
         text,
         &[
-            "f.yaml:5:46: cluster eu2 is not declared; did you mean eu1?",
-            "f.yaml:5:62: monitor gw is not declared; declare it, or use one of: m",
+            "f.yaml:5:56: cluster eu2 is not declared; did you mean eu1?",
+            "f.yaml:5:97: monitor gw is not declared; declare it, or use one of: m",
             "f.yaml:6:5: pool cart: no member is in tier 1; give at least one member tier 1",
             "f.yaml:7:9: a.example. is in no declared zone; declare its zone, or fix the name",
-            "f.yaml:7:9: pool sjop is not declared; did you mean shop?",
-            "f.yaml:8:12: monitor m: timeout 2s is not between 0 and the period 1s; give a timeout of at most the period",
+            "f.yaml:7:33: pool sjop is not declared; did you mean shop?",
+            "f.yaml:8:54: monitor m: timeout 2s is not between 0 and the period 1s; give a timeout of at most the period",
         ],
     )]);
 }
@@ -366,8 +368,8 @@ zones: [{name: example, ns: [ns.net]}]";
         &[
             "f.yaml:3:72: clusters[1].addresses: the list is empty; give at least one element",
             "f.yaml:5:36: pools[0].weights: unknown key; did you mean weightBy?",
-            "f.yaml:6:87: cluster jp1 is not declared; declare it, or use one of: eu1",
-            "f.yaml:7:40: pool sjop is not declared; declare it, or use one of: cart",
+            "f.yaml:6:97: cluster jp1 is not declared; declare it, or use one of: eu1",
+            "f.yaml:7:64: pool sjop is not declared; declare it, or use one of: cart",
             "f.yaml:7:71: c.other. is in no declared zone; declare its zone, or fix the name",
         ],
     )]);

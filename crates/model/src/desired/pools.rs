@@ -28,11 +28,11 @@ impl DesiredState {
         self.check_monitor(monitor.as_ref(), subject, found);
         if pool.members[..index].iter().any(|before| before.cluster == *name) {
             let what = format!("pool {} lists cluster {name} twice", pool.name);
-            found.push(error(subject(), what, "keep one member, with the sum of both weights"));
+            found.push(error(subject(), what, "keep one member, with the sum of both weights").of("/cluster"));
         }
         let Some(cluster) = self.clusters.get(name) else {
             let hint = nearest(name.as_str(), self.clusters.keys().map(ClusterName::as_str));
-            found.push(error(subject(), format!("cluster {name} is not declared"), hint));
+            found.push(error(subject(), format!("cluster {name} is not declared"), hint).of("/cluster"));
             return;
         };
         if pool.policy.load && !cluster.has_capacity() {
@@ -41,7 +41,8 @@ impl DesiredState {
         }
         if pool.mode == AnswerMode::Cname && cluster.dns_name.is_none() {
             let what = format!("pool {} has mode cname, but cluster {name} has no dnsName", pool.name);
-            found.push(error(subject(), what, "set dnsName of the cluster, or mode of the pool to address"));
+            let hint = "set dnsName of the cluster, or mode of the pool to address";
+            found.push(error(subject(), what, hint).of("/cluster"));
         }
     }
 }

@@ -84,7 +84,7 @@ impl DesiredState {
     ) {
         if let Some(name) = monitor.filter(|name| !self.monitors.contains_key(*name)) {
             let hint = nearest(name.as_str(), self.monitors.keys().map(MonitorName::as_str));
-            found.push(error(subject(), format!("monitor {name} is not declared"), hint));
+            found.push(error(subject(), format!("monitor {name} is not declared"), hint).of("/monitor"));
         }
     }
 
@@ -124,7 +124,7 @@ impl DesiredState {
         let name = &load.source;
         let Some(source) = self.load_sources.get(name) else {
             let hint = nearest(name.as_str(), self.load_sources.keys().map(LoadSourceName::as_str));
-            found.push(error(subject(), format!("load source {name} is not declared"), hint));
+            found.push(error(subject(), format!("load source {name} is not declared"), hint).of("/load"));
             return;
         };
         let has_capacity = self.clusters.get(cluster).is_some_and(Cluster::has_capacity);
@@ -156,7 +156,7 @@ impl DesiredState {
         }
         let Some(pool) = pool else {
             let hint = nearest(name.pool.as_str(), self.pools.keys().map(PoolName::as_str));
-            found.push(error(subject(), format!("pool {} is not declared", name.pool), hint));
+            found.push(error(subject(), format!("pool {} is not declared", name.pool), hint).of("/pool"));
             return;
         };
         let is_public = zone.is_some_and(|zone| zone.visibility == Visibility::Public);
@@ -202,20 +202,20 @@ fn check_times(
     let limit = Monitor::PERIOD_MIN;
     if period < limit {
         let what = format!("{of}: period {period:?} is under {limit:?}");
-        found.push(error(subject(), what, "give a longer period"));
+        found.push(error(subject(), what, "give a longer period").of("/period"));
     }
     if timeout.is_zero() || timeout > period {
         let what = format!("{of}: timeout {timeout:?} is not between 0 and the period {period:?}");
-        found.push(error(subject(), what, "give a timeout of at most the period"));
+        found.push(error(subject(), what, "give a timeout of at most the period").of("/timeout"));
     }
 }
 
 pub(super) fn error(subject: Subject, what: impl Into<String>, hint: impl Into<String>) -> Violation {
-    Violation { subject, severity: Severity::Error, fact: what.into(), hint: hint.into() }
+    Violation { subject, field: "", severity: Severity::Error, fact: what.into(), hint: hint.into() }
 }
 
 pub(super) fn warning(subject: Subject, what: impl Into<String>, hint: impl Into<String>) -> Violation {
-    Violation { subject, severity: Severity::Warning, fact: what.into(), hint: hint.into() }
+    Violation { subject, field: "", severity: Severity::Warning, fact: what.into(), hint: hint.into() }
 }
 
 /// Returns "did you mean X?" if a known name is close to `wanted`, else up to eight names to choose from.
