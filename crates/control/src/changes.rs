@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
-use fairway_model::{DesiredState, SharedMap};
+use fairway_model::{DesiredState, Name, SharedMap};
+use fairway_zones::Snapshot;
 
 use fairway_config::Settings;
 
@@ -24,6 +25,15 @@ pub(crate) fn counted(before: &DesiredState, after: &DesiredState) -> Vec<String
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// Returns the numbers of changed record sets of zone files, a line for each zone.
+pub(crate) fn of_zone_files(before: &Snapshot, after: &Snapshot) -> Vec<String> {
+    let changes = if after.has_text_of(before) { BTreeMap::new() } else { after.text_changes(before) };
+    let line = |(zone, [added, changed, removed]): (Name, [usize; 3])| {
+        format!("record sets of the file of {zone}: {added} added, {changed} changed, {removed} removed")
+    };
+    changes.into_iter().map(line).collect()
 }
 
 fn line<K: Ord, V: PartialEq>(kind: &str, before: &BTreeMap<K, V>, after: &BTreeMap<K, V>) -> Option<String> {

@@ -206,7 +206,7 @@ impl Job<'_> {
             compile_warnings,
         };
         let touched = affected.map(|part| part.touched);
-        Compiled { configured, snapshot, touched, is_incremental, removals: vec![] }
+        Compiled { configured, snapshot, touched, is_incremental, removals: vec![], text_changes: vec![] }
     }
 }
 

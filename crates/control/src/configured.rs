@@ -207,6 +207,8 @@ pub struct Compiled {
     pub is_incremental: bool,
     /// Errors for removed names of the files, unless their removal is allowed.
     pub removals: Vec<Diagnostic>,
+    /// Counts of changed record sets of zone files, a line for each zone; empty unless files were read again.
+    pub text_changes: Vec<String>,
 }
 
 /// The state that serves while a new one is made.

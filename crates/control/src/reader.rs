@@ -17,6 +17,7 @@ use fairway_zones::{ServerCookieKey, give_back_memory};
 use tokio::sync::{oneshot, watch};
 
 use super::{
+    changes,
     compile::{Job, Stop},
     configured::{Compiled, Configured, Files, LookedUp, Previous},
     declared::Declared,
@@ -161,6 +162,7 @@ impl Reader {
         let mut outcome = self.compile_all(&Arc::new(Files::from(loaded)), previous, now);
         if let (Ok(compiled), Some(previous)) = (&mut outcome, previous) {
             compiled.removals = removals::errors(previous, compiled, &describe(&self.source));
+            compiled.text_changes = changes::of_zone_files(&previous.snapshot, &compiled.snapshot);
         }
         if outcome.is_err() && !is_complete {
             // With the text of all zones, an error has the line of its record.

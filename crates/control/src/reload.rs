@@ -84,11 +84,16 @@ impl Actor {
                     Ok(compiled) => {
                         let before = Arc::clone(&self.shared.serving.published().configured);
                         outcome.changes = changes::counted(&before.merged.desired, &compiled.configured.merged.desired);
+                        outcome.changes.extend(compiled.text_changes.iter().cloned());
                         outcome.warnings = self.accept(compiled, (SystemTime::now(), took, trace)).await;
                         let now = Arc::clone(&self.shared.serving.published().configured);
                         log_endpoints([&before, &now].map(|of| (&of.looked_up.found, &*of.merged.clusters)));
                     }
-                    Err(errors) => outcome.errors = errors.iter().map(ToString::to_string).collect(),
+                    Err(found) => {
+                        let texts = |of: Vec<&Diagnostic>| of.into_iter().map(ToString::to_string).collect();
+                        let (errors, warnings) = found.iter().partition(|diagnostic| diagnostic.is_error());
+                        (outcome.errors, outcome.warnings) = (texts(errors), texts(warnings));
+                    }
                 }
             }
             None => outcome.errors = vec!["cannot read the configuration: no thread can be started".to_owned()],
