@@ -24,7 +24,8 @@ use super::{
     schema,
     schema_errors::SchemaError,
     tree::{Data, Node, Part, Tree},
-    v1, yaml,
+    v1,
+    yaml::{self, Documents},
 };
 
 /// Loads a configuration, without applying it, and returns its files even if it is rejected. Zones and maps that did
@@ -37,14 +38,17 @@ pub fn attempt(source: &Source, environment: Environment<'_>, previous: Option<P
         Source::Path(path) => from_path(path, &mut context),
         Source::Flags { listen, zones } => Some(from_flags(listen, zones, &mut context)),
     };
-    let LoadContext { files, mut diagnostics, has_errors, variables, .. } = context;
-    if diagnostics.len() == DIAGNOSTICS_MAX {
-        let location = diagnostics[DIAGNOSTICS_MAX - 1].location.clone();
-        let what = format!("there are more than {DIAGNOSTICS_MAX} errors");
-        diagnostics.push(Diagnostic::error(location, what, "fix these first"));
-    }
-    diagnostics.sort();
+    let LoadContext { files, mut diagnostics, counts, has_errors, variables, .. } = context;
+    diagnostics.sort_by(|a, b| (a.severity, a).cmp(&(b.severity, b)));
     diagnostics.dedup();
+    let last = |is_error: bool| diagnostics.iter().rfind(|of| of.is_error() == is_error).map(|of| of.location.clone());
+    let ends = counts.map(|count| count > DIAGNOSTICS_MAX).into_iter().zip([true, false]);
+    let ends: Vec<_> =
+        ends.filter_map(|(is_over, is_error)| Some((is_error, last(is_error).filter(|_| is_over)?))).collect();
+    diagnostics.extend(ends.into_iter().map(|(is_error, at)| match is_error {
+        true => Diagnostic::error(at, format!("there are more than {DIAGNOSTICS_MAX} errors"), "fix these first"),
+        false => Diagnostic::warning(at, format!("there are more than {DIAGNOSTICS_MAX} warnings"), "fix these first"),
+    }));
     let fingerprint = files.fingerprint;
     let outcome = match loaded {
         Some(loaded) if !has_errors => {
@@ -98,7 +102,7 @@ pub(super) fn from_yaml<'a>(
     names: &'a [Arc<str>],
     context: &mut LoadContext<'_>,
 ) -> Option<(v1::Config, Tree<'a>)> {
-    let mut tree = join_yaml(texts, names, context)?;
+    let mut tree = join_yaml(texts, names, Documents::One, context)?;
     context.left_out.has_files = context.has_errors;
     if let Some(config) = tree.read() {
         debug_assert!(
@@ -118,12 +122,17 @@ pub(super) fn from_yaml<'a>(
 }
 
 /// Parses files and joins them. Reports all errors, and returns `None` if no file is left.
-fn join_yaml(texts: &[Option<String>], names: &[Arc<str>], context: &mut LoadContext<'_>) -> Option<Node> {
+pub(super) fn join_yaml(
+    texts: &[Option<String>],
+    names: &[Arc<str>],
+    documents: Documents,
+    context: &mut LoadContext<'_>,
+) -> Option<Node> {
     let mut trees = Vec::with_capacity(texts.len());
     for ((text, name), file) in texts.iter().zip(names).zip(0..) {
         let Some(text) = text else { continue };
         context.report_all(missing_line_end(name, text));
-        match yaml::parse(text, file, names) {
+        match yaml::parse_documents(text, file, names, documents) {
             Ok(tree) => trees.extend(tree),
             Err(diagnostics) => context.report_all(diagnostics),
         }
@@ -158,15 +167,6 @@ pub fn desired(tree: &Value) -> Result<DesiredState, Vec<Diagnostic>> {
     from_text(tree.to_string(), "configuration", Input::Memory)
 }
 
-/// Returns sections of files, and of the `*.yaml` files of folders, as one JSON object, joined as files of a
-/// configuration, for commands that send them to a server. Only the YAML is checked.
-pub fn sections(of: &[impl AsRef<Path>]) -> Result<Value, Vec<Diagnostic>> {
-    let mut context = LoadContext::new(&|_| None, None);
-    let (names, texts) = read_texts(of, &mut context);
-    let tree = join_yaml(&texts, &names, &mut context).filter(|_| !context.has_errors);
-    tree.map(|tree| tree.to_json()).ok_or(context.diagnostics)
-}
-
 /// Reads another YAML file within the same limits. Returns all its errors.
 pub fn read_tree(path: &Path) -> Result<Value, Vec<Diagnostic>> {
     let mut context = LoadContext::new(&|_| None, None);
@@ -198,7 +198,10 @@ fn prune(tree: &mut Node, names: &[Arc<str>], context: &mut LoadContext<'_>) -> 
 
 /// Returns the names and texts of files, and of those in folders. `None` is the text of one that cannot be used, which
 /// is reported.
-fn read_texts(paths: &[impl AsRef<Path>], context: &mut LoadContext<'_>) -> (Vec<Arc<str>>, Vec<Option<String>>) {
+pub(super) fn read_texts(
+    paths: &[impl AsRef<Path>],
+    context: &mut LoadContext<'_>,
+) -> (Vec<Arc<str>>, Vec<Option<String>>) {
     let (mut names, mut texts) = (Vec::new(), Vec::new());
     for path in paths {
         match config_files(path.as_ref(), context) {
@@ -231,6 +234,11 @@ fn config_files(path: &Path, context: &mut LoadContext<'_>) -> Result<Vec<PathBu
 fn read_text(path: &Path, name: &Arc<str>, limit: u64, context: &mut LoadContext<'_>) -> Option<String> {
     let read = context.files.read(path, limit);
     let bytes = read.map_err(|why| context.report(unreadable(path, why))).ok()?;
+    decoded(bytes, name, context)
+}
+
+/// Returns the text of bytes in UTF-8, or `None` after reporting where they are not.
+pub(super) fn decoded(bytes: Vec<u8>, name: &Arc<str>, context: &mut LoadContext<'_>) -> Option<String> {
     let not_utf8 = |error: std::string::FromUtf8Error| {
         let location = location_after(name, &error.as_bytes()[..error.utf8_error().valid_up_to()]);
         context.report(Diagnostic::error(location, "the text is not UTF-8 from here", "save it as UTF-8"));

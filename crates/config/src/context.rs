@@ -24,8 +24,10 @@ pub(super) struct LoadContext<'a> {
     pub(super) input: Input,
     /// The files read so far.
     pub(super) files: Files,
-    /// Errors and warnings so far, at most [`DIAGNOSTICS_MAX`].
+    /// Errors and warnings so far, at most [`DIAGNOSTICS_MAX`] of each.
     pub(super) diagnostics: Vec<Diagnostic>,
+    /// Number of errors and of warnings, including those over the limit.
+    pub(super) counts: [usize; 2],
     /// True if any error occurred, including those over the limit.
     pub(super) has_errors: bool,
     /// Input that was left out because of errors in it.
@@ -58,6 +60,7 @@ impl<'a> LoadContext<'a> {
             input: Input::Files,
             files: Files::default(),
             diagnostics: Vec::new(),
+            counts: [0; 2],
             has_errors: false,
             left_out: LeftOut::default(),
             variables: BTreeSet::new(),
@@ -72,10 +75,12 @@ impl<'a> LoadContext<'a> {
         Self { input, ..Self::new(&|_| None, None) }
     }
 
-    /// Records a diagnostic. Over the limit, only the fact that there was an error is kept.
+    /// Records a diagnostic. Over the limit, only the number is kept. Warnings take no place of errors.
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
         self.has_errors |= diagnostic.is_error();
-        if self.diagnostics.len() < DIAGNOSTICS_MAX {
+        let count = &mut self.counts[usize::from(!diagnostic.is_error())];
+        *count += 1;
+        if *count <= DIAGNOSTICS_MAX {
             self.diagnostics.push(diagnostic);
         }
     }

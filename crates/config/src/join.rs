@@ -19,6 +19,7 @@ const LISTS: &[&str] = &[
     "pools",
     "names",
     "records",
+    "intents",
     "overrides",
     "overrideRules",
 ];

@@ -27,6 +27,7 @@ mod publish_wire;
 mod reason;
 mod schema;
 mod schema_errors;
+mod sections;
 mod settings;
 mod store_wire;
 mod traces_wire;
@@ -67,7 +68,7 @@ use fairway_zones::{ServerOptions, compile};
 
 use self::reason::Reason;
 
-pub use attempt::{attempt, desired, read_tree, sections};
+pub use attempt::{attempt, desired, read_tree};
 pub use cache::{PreviousLoad, ZoneCache};
 pub use convert::{parse_policy, store_keys};
 pub use data_dir::data_dir;
@@ -79,6 +80,7 @@ pub use maps::{check_latencies, pushed_file};
 pub use object::{ObjectError, object, objects};
 pub use publish_wire::AliasForm;
 pub use schema::{schema as schema_value, sound_example as format_example};
+pub use sections::Sections;
 pub use settings::{
     CookieSettings, Destination, HealthSettings, LogSettings, ObjectPlace, PublishTo, PublishedAlias, QueryLogSettings,
     QueryLogSink, ServedDelegation, Settings, Steered, StoreBackend, StoreSettings, TcpSettings, TraceSettings,

@@ -44,7 +44,7 @@ pub fn schema() -> Value {
 /// Returns every structural error of a value, unsorted.
 pub(super) fn errors(value: &Value) -> Vec<SchemaError> {
     let errors = COMPILED.validator.iter_errors(value);
-    errors.flat_map(|error| schema_errors::words(&error, &COMPILED.schema)).take(super::DIAGNOSTICS_MAX).collect()
+    errors.flat_map(|error| schema_errors::words(&error, &COMPILED.schema)).take(super::DIAGNOSTICS_MAX + 1).collect()
 }
 
 struct Compiled {

@@ -1,6 +1,6 @@
 //! Parses YAML (1.2, core schema) to a [`Node`] tree, within limits.
 //!
-//! Works on the parser's events, so that depth, size and the expansion of aliases are limited while reading. A file has
+//! Works on the parser's events, so that depth, size and the expansion of aliases are limited while reading. A file of a configuration has
 //! one document; keys are scalars and unique; custom tags are rejected.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
@@ -21,9 +21,28 @@ const KEYS_FEW: usize = 16;
 /// Largest number of values that all aliases together may copy.
 const COPIES_MAX: usize = 100_000;
 
+/// Number of documents that a file may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Documents {
+    /// At most one, as in a configuration.
+    One,
+    /// Any number.
+    Many,
+}
+
 /// Parses one file; `None` if it has no document. Returns all errors up to the first one after which parsing cannot
 /// continue.
 pub(super) fn parse(text: &str, file: u16, files: &[Arc<str>]) -> Result<Option<Node>, Vec<Diagnostic>> {
+    parse_documents(text, file, files, Documents::One).map(|mut documents| documents.pop())
+}
+
+/// Parses one file into its documents. Errors are those of [`parse`].
+pub(super) fn parse_documents(
+    text: &str,
+    file: u16,
+    files: &[Arc<str>],
+    documents: Documents,
+) -> Result<Vec<Node>, Vec<Diagnostic>> {
     let mut builder = TreeBuilder {
         parser: Parser::new_from_str(text),
         text,
@@ -34,8 +53,8 @@ pub(super) fn parse(text: &str, file: u16, files: &[Arc<str>]) -> Result<Option<
         copies: 0,
         diagnostics: Vec::new(),
     };
-    let root = builder.document().unwrap_or(None);
-    if builder.diagnostics.is_empty() { Ok(root) } else { Err(builder.diagnostics) }
+    let roots = builder.documents(documents).unwrap_or_default();
+    if builder.diagnostics.is_empty() { Ok(roots) } else { Err(builder.diagnostics) }
 }
 
 /// Parsing cannot continue; the error is recorded.
@@ -54,19 +73,19 @@ struct TreeBuilder<'t> {
 }
 
 impl<'t> TreeBuilder<'t> {
-    fn document(&mut self) -> Result<Option<Node>, Stop> {
-        let mut root = None;
+    fn documents(&mut self, documents: Documents) -> Result<Vec<Node>, Stop> {
+        let mut roots = Vec::new();
         loop {
             let (event, position) = self.event()?;
             match event {
-                Event::StreamEnd => return Ok(root),
-                Event::DocumentStart(_) if root.is_some() => {
+                Event::StreamEnd => return Ok(roots),
+                Event::DocumentStart(_) if documents == Documents::One && !roots.is_empty() => {
                     let hint = "write one document per file; a folder may have several files";
                     return Err(self.stop(position, "a second document begins here", hint));
                 }
                 Event::DocumentStart(_) => {
                     let (event, position) = self.event()?;
-                    root = Some(self.node(event, position, 0)?);
+                    roots.push(self.node(event, position, 0)?);
                 }
                 _ => {}
             }

@@ -123,6 +123,31 @@ fn errors_over_the_limit_are_not_reported() {
     assert!(errors.iter().any(|error| error.ends_with("there are more than 1000 errors; fix these first")));
 }
 
+/// Zone files list up to 100 warnings each, so that it takes several to exceed the limit of all.
+#[test]
+fn warnings_over_the_limit_do_not_hide_an_error() {
+    let mut config = "version: 1\nzones:\n".to_owned();
+    let mut files: Vec<(String, String)> = (0..11)
+        .map(|zone| {
+            config += &format!("  - {{ name: z{zone}.example, file: z{zone}.zone }}\n");
+            let records: String = (0..100).map(|at| format!("a_{at} A 192.0.2.1\n")).collect();
+            let head = "$TTL 60\n@ SOA ns1.example.net. a.example.net. 1 2 3 4 5\n@ NS ns1.example.net.\n";
+            (format!("z{zone}.zone"), format!("{head}{records}"))
+        })
+        .collect();
+    files[10].1 += "www A 192.0.2.300\n";
+    files.push(("f.yaml".to_owned(), config));
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let folder = Folder::new(&files);
+    let lines = folder.load("f.yaml").unwrap_err();
+    let [errors, warnings]: [Vec<_>; 2] =
+        [false, true].map(|is| lines.iter().filter(|line| line.contains(": warning: ") == is).collect());
+    assert!(errors.len() == 1 && errors[0].starts_with("z10.zone:104:"), "{errors:?}");
+    assert_eq!(lines[0], *errors[0], "errors are listed first");
+    assert_eq!(warnings.len(), 1_001);
+    assert!(warnings[1_000].ends_with("there are more than 1000 warnings; fix these first"), "{}", warnings[1_000]);
+}
+
 #[test]
 fn folder_is_joined_without_hidden_files() {
     let folder = Folder::new(&[
