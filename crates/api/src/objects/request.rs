@@ -72,10 +72,11 @@ impl WriteRequest {
         let (own, value) = validated(kind, &body)
             .map_err(|errors| invalid(StatusCode::UNPROCESSABLE_ENTITY, "the object is invalid", errors))?;
         match name {
-            Some(name) if key(kind, name).is_none_or(|key| key != own) => Err(bad_request(format!(
-                "the name in the body is {}, but {name} in the path; make them equal",
-                own.name()
-            ))),
+            Some(name) if key(kind, name).is_none_or(|key| key != own) => {
+                let detail = format!("the name is {}, but {name} in the path; make them equal", own.name());
+                let error = FieldError { pointer: "/name".to_owned(), detail };
+                Err(invalid(StatusCode::BAD_REQUEST, "the object is another one", vec![error]))
+            }
             _ => {
                 self.check_connections(&own, &value)?;
                 Ok((own, value))
@@ -83,8 +84,8 @@ impl WriteRequest {
         }
     }
 
-    /// Returns all objects of the body by their keys.
-    pub(super) fn objects(&self, declared: &Declared) -> Result<BTreeMap<Key, Vec<u8>>, ApiError> {
+    /// Returns all objects of the body.
+    pub(super) fn objects(&self, declared: &Declared) -> Result<BodyObjects, ApiError> {
         let body: ApplyBody = self.json("give objects by section, like {\"pools\": [{\"name\": \"…\"}]}")?;
         if let Some(version) = body.version.filter(|version| *version != 1) {
             let detail = format!("version {version} is not supported; write version 1, or leave it out");
@@ -92,7 +93,7 @@ impl WriteRequest {
         }
         let (objects, errors) = all_validated(body, self.inert, declared);
         let is_new = |key: &Key, value: &[u8]| declared.get(key).is_none_or(|object| *object.value != *value);
-        for (key, value) in objects.iter().filter(|(key, value)| is_new(key, value)) {
+        for (key, value) in objects.values.iter().filter(|(key, value)| is_new(key, value)) {
             self.check_connections(key, value)?;
         }
         match errors.is_empty() {
@@ -159,8 +160,17 @@ fn values(json: &[u8]) -> usize {
     count
 }
 
-/// Returns every valid object of a body by its key, and the errors.
-fn all_validated(body: ApplyBody, is_inert: bool, declared: &Declared) -> (BTreeMap<Key, Vec<u8>>, Vec<FieldError>) {
+/// The objects of a body.
+#[derive(Default)]
+pub(super) struct BodyObjects {
+    /// Canonical JSON of each.
+    pub(super) values: BTreeMap<Key, Vec<u8>>,
+    /// JSON pointer to each in the body.
+    pub(super) pointers: BTreeMap<Key, String>,
+}
+
+/// Returns every valid object of a body, and the errors.
+fn all_validated(body: ApplyBody, is_inert: bool, declared: &Declared) -> (BodyObjects, Vec<FieldError>) {
     let ApplyBody { clusters, intents, monitors, names, pools, records, .. } = body;
     let of_kinds = [
         (Kind::Cluster, &clusters),
@@ -180,7 +190,7 @@ fn all_validated(body: ApplyBody, is_inert: bool, declared: &Declared) -> (BTree
         });
         (format!("/intents/{index}"), result)
     });
-    let (mut objects, mut errors) = (BTreeMap::new(), Vec::new());
+    let (mut objects, mut errors) = (BodyObjects::default(), Vec::new());
     for (at, result) in of_kinds.chain(of_intents) {
         if errors.len() >= ERRORS_MAX {
             let detail = format!("not checked, like the objects after it: there are {} errors before", errors.len());
@@ -189,9 +199,11 @@ fn all_validated(body: ApplyBody, is_inert: bool, declared: &Declared) -> (BTree
         }
         match result {
             Ok((key, value)) => {
-                let name = key.to_string();
-                if objects.insert(key, value).is_some() {
-                    errors.push(FieldError { pointer: at, detail: format!("{name} is here twice; keep one") });
+                if objects.pointers.contains_key(&key) {
+                    errors.push(FieldError { pointer: at, detail: format!("{key} is here twice; keep one") });
+                } else {
+                    objects.pointers.insert(key.clone(), at);
+                    objects.values.insert(key, value);
                 }
             }
             Err(own) => {
@@ -199,11 +211,11 @@ fn all_validated(body: ApplyBody, is_inert: bool, declared: &Declared) -> (BTree
             }
         }
     }
-    for key in objects.keys() {
+    for (key, pointer) in &objects.pointers {
         let parent = fairway_intents::required_parent(key);
-        if let Some(parent) = parent.filter(|key| !objects.contains_key(key) && declared.get(key).is_none()) {
+        if let Some(parent) = parent.filter(|key| !objects.values.contains_key(key) && declared.get(key).is_none()) {
             let detail = format!("{key}: there is no {} {:?}; create it first", parent.kind().word(), parent.name());
-            errors.push(FieldError { pointer: "/intents".to_owned(), detail });
+            errors.push(FieldError { pointer: pointer.clone(), detail });
         }
     }
     (objects, errors)

@@ -1,6 +1,10 @@
 //! Validation of writes: compiles the configuration with the changes, and reports what they would do.
 
-use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::SystemTime,
+};
 
 use axum::http::StatusCode;
 use fairway_model::{DesiredState, Timestamp};
@@ -43,7 +47,7 @@ pub(super) enum Mode {
     WithEffect,
 }
 
-/// Validates changes without making them.
+/// Validates changes without making them. `pointers` lead to the objects in the body; without one, the object is the whole body.
 ///
 /// # Errors
 /// An object of them would be rejected, an existing object would be rejected because of them, or objects refer to a deleted one.
@@ -51,6 +55,7 @@ pub(super) async fn validate(
     state: &AppState,
     objects: &Objects,
     changes: &[Change],
+    pointers: &BTreeMap<Key, String>,
     mode: Mode,
 ) -> Result<Validated, ApiError> {
     let mut declared = Declared::clone(&objects.declared());
@@ -68,11 +73,7 @@ pub(super) async fn validate(
     };
     let own = changes.iter().filter(|change| change.value.is_some());
     let own = own.filter_map(|change| not_served.get_key_value(&change.key));
-    // Pointers lead into the body, which is the object itself only if it is the only one.
-    let own = match changes.len() {
-        1 => own.flat_map(errors_with_pointers).collect(),
-        _ => errors_of(own),
-    };
+    let own: Vec<FieldError> = own.flat_map(|rejected| errors_with_pointers(rejected, pointers)).collect();
     if !own.is_empty() {
         // Objects that depend on these are rejected as well; reporting them would hide the cause.
         let summary = "the object conflicts with the current configuration";
@@ -80,7 +81,7 @@ pub(super) async fn validate(
     }
     let others = errors_of(newly_rejected(&not_served, &serving(state).0.configured.not_served));
     if !others.is_empty() {
-        return Err(invalid(StatusCode::CONFLICT, "other objects would become invalid", others));
+        return Err(invalid(StatusCode::CONFLICT, &conflict(changes), others));
     }
     // Listing the rejected objects costs as much as there are, so a single write does without.
     let rejected = if mode == Mode::WithEffect { details(errors_of(&not_served)) } else { vec![] };
@@ -153,12 +154,28 @@ fn newly_rejected<'a>(
     differences.filter_map(|(key, now, _)| Some((key, now?)))
 }
 
-/// Returns the errors of an object with pointers into it.
-fn errors_with_pointers((key, errors): (&Key, &Vec<ObjectError>)) -> Vec<FieldError> {
-    let name = display_name(key);
-    let error =
-        |error: &ObjectError| FieldError { pointer: error.pointer.clone(), detail: format!("{name}: {}", error.what) };
+/// Returns the errors of an object with pointers into the body.
+fn errors_with_pointers((key, errors): (&Key, &Vec<ObjectError>), pointers: &BTreeMap<Key, String>) -> Vec<FieldError> {
+    let (name, at) = (display_name(key), pointers.get(key).map(String::as_str).unwrap_or_default());
+    let pointer = |of: &str| format!("{at}{of}");
+    let error = |error: &ObjectError| FieldError {
+        pointer: pointer(&error.pointer),
+        detail: format!("{name}: {}", error.what),
+    };
     errors.iter().map(error).collect()
+}
+
+/// Returns why changes make other objects invalid.
+fn conflict(changes: &[Change]) -> String {
+    let deleted: Vec<String> =
+        changes.iter().filter(|change| change.value.is_none()).map(|change| display_name(&change.key)).collect();
+    match deleted.as_slice() {
+        [] => "other objects would become invalid".to_owned(),
+        [one] => format!("{one} is still used; delete or change what uses it first, or together with it"),
+        [first, ..] => format!(
+            "{first} or others to be deleted are still used; delete or change what uses them together with them"
+        ),
+    }
 }
 
 /// Returns the errors of several objects.

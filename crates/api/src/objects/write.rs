@@ -19,7 +19,7 @@ use super::{
     differences::differences,
     idempotent,
     kinds::{KINDS, display_name, key, path},
-    request::WriteRequest,
+    request::{BodyObjects, WriteRequest},
     response::{not_found, written},
     validate::{Mode, Validated, validate},
 };
@@ -98,7 +98,8 @@ async fn write(
     check(&objects.declared(), &change.key)?;
     let mode = if request.dry_run { Mode::WithEffect } else { Mode::Fast };
     // The compiled configuration is held until the change is served, so that the reload can use it.
-    let Validated { report, _compiled, .. } = validate(state, objects, std::slice::from_ref(&change), mode).await?;
+    let Validated { report, _compiled, .. } =
+        validate(state, objects, std::slice::from_ref(&change), &BTreeMap::new(), mode).await?;
     if request.dry_run {
         let differences = differences(&objects.declared(), std::slice::from_ref(&change));
         return Ok(Json(ApplyReport { dry_run: true, differences, ..report }).into_response());
@@ -131,15 +132,17 @@ pub(super) async fn apply(State(state): State<AppState>, request: WriteRequest) 
         Begun::New(in_progress) => in_progress,
     };
     let by = Author { applied: true, ..request.by.clone() };
-    let (mut changes, unchanged) = {
+    let (mut changes, unchanged, pointers) = {
         let declared = objects.declared();
-        changes(&declared, request.objects(&declared)?, request.prune.then_some(&by))
+        let BodyObjects { values, pointers } = request.objects(&declared)?;
+        let (changes, unchanged) = changes(&declared, values, request.prune.then_some(&by));
+        (changes, unchanged, pointers)
     };
     if changes.len() > REQUEST_MAX {
         let detail = format!("{} changes are more than {REQUEST_MAX}; apply them in parts", changes.len());
         return Err(problem(StatusCode::PAYLOAD_TOO_LARGE, detail));
     }
-    let validated = validate(&state, objects, &changes, Mode::WithEffect).await?;
+    let validated = validate(&state, objects, &changes, &pointers, Mode::WithEffect).await?;
     let at = SystemTime::now().into();
     let removed = match request.allow_removals {
         true => vec![],
