@@ -170,8 +170,12 @@ pub(super) struct CheckArgs {
     #[arg(value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub(super) config: Option<PathBuf>,
 
+    /// The same, as `serve` takes it.
+    #[arg(long = "config", value_name = "FILE|DIR", conflicts_with = "config", value_hint = ValueHint::AnyPath)]
+    pub(super) config_flag: Option<PathBuf>,
+
     /// Zone and its file, to check without a configuration; may be repeated.
-    #[arg(long, value_name = "NAME=FILE", value_parser = values::zone_file, conflicts_with = "config")]
+    #[arg(long, value_name = "NAME=FILE", value_parser = values::zone_file, conflicts_with_all = ["config", "config_flag"])]
     #[arg(value_hint = ValueHint::FilePath)]
     pub(super) zone: Vec<(Name, PathBuf)>,
 

@@ -42,7 +42,10 @@ fn source(args: &CheckArgs) -> anyhow::Result<Source> {
     if !args.zone.is_empty() {
         return Ok(Source::Flags { listen: Vec::new(), zones: args.zone.clone() });
     }
-    configured(args.config.as_ref(), "nothing to check: give a configuration, or zones with --zone NAME=FILE")
+    configured(
+        args.config.as_ref().or(args.config_flag.as_ref()),
+        "nothing to check: give a configuration, or zones with --zone NAME=FILE",
+    )
 }
 
 /// Formats an error or warning as one line: location, kind, error, hint.

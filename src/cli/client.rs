@@ -2,7 +2,10 @@
 
 use std::{
     fs,
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream},
+    os::unix::net::UnixStream,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use anyhow::{Context, anyhow, bail};
@@ -11,14 +14,15 @@ use fairway_http::{Tls, Url};
 use fairway_model::Secret;
 
 use super::variable;
-use fairway_api_types::client::{Client, Reach, Remote};
+use fairway_api_types::client::{CONTROL_SOCKET, Client, Reach, Remote};
 
 /// The server to call, and the credentials for it.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct ServerArgs {
-    /// Data folder of the server, to call it over its socket `control.sock`; default as for `serve`. Environment: FAIRWAY_DATA_DIR.
+    /// Data folder of the server, to call it over its socket `control.sock`. Environment: FAIRWAY_DATA_DIR.
     ///
-    /// Only root and the user of the server can open the socket.
+    /// Only root and the user of the server can open the socket. Without folder and URL, the server is called that is found running on
+    /// this machine: with the default data folder of `serve` for this user, with /var/lib/fairway, or at http://127.0.0.1:8053.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "server")]
     data_dir: Option<PathBuf>,
 
@@ -52,10 +56,40 @@ pub(super) fn client(args: &ServerArgs) -> anyhow::Result<Client> {
         None if args.token_file.is_some() || args.cacert.is_some() || args.cert.is_some() => {
             bail!("tokens and certificates are sent only to a server that is called by its URL; add --server")
         }
-        None => Reach::of_data_dir(&data_dir(args.data_dir.clone())?),
+        None if has_folder || variable("FAIRWAY_DATA_DIR").is_some() => {
+            Reach::of_data_dir(&data_dir(args.data_dir.clone())?)
+        }
+        None => running()?,
     };
     Ok(Client::new(reach))
 }
+
+/// Returns the server on this machine that accepts a connection: on the socket in the data folder of this user, on that of the service,
+/// or on the default address for HTTP.
+fn running() -> anyhow::Result<Reach> {
+    let service = PathBuf::from(SERVICE_DATA_DIR);
+    let mut folders: Vec<PathBuf> = fairway_config::data_dir(&variable).into_iter().collect();
+    folders.extend((!folders.contains(&service)).then_some(service));
+    let mut tried = Vec::new();
+    for socket in folders.iter().map(|folder| folder.join(CONTROL_SOCKET)) {
+        match UnixStream::connect(&socket) {
+            Ok(_) => return Ok(Reach::Socket(socket)),
+            Err(error) => tried.push(format!("{}: {error}", socket.display())),
+        }
+    }
+    match TcpStream::connect_timeout(&DEFAULT_HTTP, HTTP_PATIENCE) {
+        Ok(_) => return Ok(Reach::Http(DEFAULT_HTTP)),
+        Err(error) => tried.push(format!("http://{DEFAULT_HTTP}: {error}")),
+    }
+    bail!("no running server found; name it with --data-dir or --server; tried {}", tried.join(", "))
+}
+
+/// Data folder of a server that runs as root or as a service.
+const SERVICE_DATA_DIR: &str = "/var/lib/fairway";
+/// Address of the HTTP listener if none is configured.
+const DEFAULT_HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8053);
+/// Longest wait for a connection to it. A port of this machine accepts or refuses at once.
+const HTTP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Returns the data folder, found by the rules of `serve`.
 pub(super) fn data_dir(given: Option<PathBuf>) -> anyhow::Result<PathBuf> {

@@ -11,9 +11,11 @@ use super::{
     output::{Cell, Out, Palette, Tone, count, table},
 };
 use fairway_api_types::{
-    client::Applying,
+    client::{Applying, ClientError},
     objects_wire::{ApplyReport, Difference, ObjectBody, ObjectStatus},
+    problem_wire::{FieldError, Problem},
 };
+use fairway_config::Sections;
 
 /// Create or replace objects on a running server: all of them, or none.
 ///
@@ -26,10 +28,16 @@ use fairway_api_types::{
 #[command(after_long_help = "\
 Examples:
   fairway apply -f shop.yaml --reason 'the shop opens in ap1'
-  fairway apply -f /etc/fairway/objects --prune --dry-run")]
+  fairway apply -f /etc/fairway/objects --prune --dry-run
+  fairway get pools -o yaml | fairway apply --server https://dns2.example:8053 -f -
+
+Exit status:
+  0  applied, or nothing to change
+  1  nothing was changed; the errors are on standard error, with the file and line of each
+  2  the command line is invalid")]
 pub(super) struct ApplyArgs {
-    /// File, or a folder whose *.yaml files are read together; may be repeated.
-    #[arg(long, short, value_name = "FILE|DIR", required = true, value_hint = ValueHint::AnyPath)]
+    /// File, a folder whose *.yaml files are read together, or `-` for standard input; may be repeated.
+    #[arg(long, short, value_name = "FILE|DIR|-", required = true, value_hint = ValueHint::AnyPath)]
     file: Vec<PathBuf>,
 
     /// Delete every object that was created over the API and is not in the files; of intents those that you have applied.
@@ -75,8 +83,8 @@ Exit status:
   2  the command line is invalid
   4  something would change")]
 pub(super) struct DiffArgs {
-    /// File, or a folder whose *.yaml files are read together; may be repeated.
-    #[arg(long, short, value_name = "FILE|DIR", required = true, value_hint = ValueHint::AnyPath)]
+    /// File, a folder whose *.yaml files are read together, or `-` for standard input; may be repeated.
+    #[arg(long, short, value_name = "FILE|DIR|-", required = true, value_hint = ValueHint::AnyPath)]
     file: Vec<PathBuf>,
 
     /// Also show what `fairway apply --prune` would delete.
@@ -95,8 +103,13 @@ pub(super) struct DiffArgs {
 #[command(after_long_help = "\
 Examples:
   fairway get pools
-  fairway get intents
-  fairway get pools shop --json")]
+  fairway get pools shop --json
+  fairway get pools -o yaml > pools.yaml   # as `apply` takes them
+
+Exit status:
+  0  success, also if there is none
+  1  no object has the name, or no server is running; the reason is on standard error
+  2  the command line is invalid")]
 pub(super) struct GetArgs {
     /// Kind of the objects.
     kind: Section,
@@ -104,9 +117,13 @@ pub(super) struct GetArgs {
     /// One object by its name, an intent by its key, instead of all.
     name: Option<String>,
 
-    /// Print the whole objects as JSON.
-    #[arg(long)]
+    /// Print the whole objects as JSON, with their metadata and status.
+    #[arg(long, conflicts_with = "output")]
     json: bool,
+
+    /// Print the objects as YAML or JSON in the form of files for `apply`, without metadata and status.
+    #[arg(long, short, value_name = "FORMAT")]
+    output: Option<Format>,
 
     /// The server.
     #[command(flatten)]
@@ -119,7 +136,12 @@ pub(super) struct GetArgs {
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  fairway delete names shop.gslb.example --reason 'the shop has closed'")]
+  fairway delete names shop.gslb.example --reason 'the shop has closed'
+
+Exit status:
+  0  deleted
+  1  nothing was changed: it does not exist, or is still used; the reason is on standard error
+  2  the command line is invalid")]
 pub(super) struct DeleteArgs {
     /// Kind of the object.
     kind: Section,
@@ -160,24 +182,31 @@ enum Section {
     Records,
 }
 
+/// A format of objects.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
+}
+
 /// Exit status of `diff` if something would change.
 const DIFFERS: u8 = 4;
 
 /// Declares the objects of files.
 pub(super) async fn apply(out: Out, args: ApplyArgs) -> anyhow::Result<()> {
     let ApplyArgs { file, prune, allow_removals, inert, dry_run, reason, server } = args;
-    let body = sections(&file)?;
-    let report = client(&server)?.apply(&body, &Applying { dry_run, prune, allow_removals, inert, reason }).await?;
+    let report = send(&file, &server, &Applying { dry_run, prune, allow_removals, inert, reason }).await?;
     Ok(out.print(&report_text(out.palette, &report))?)
 }
 
 /// Shows what the objects of files would change.
 pub(super) async fn diff(out: Out, args: DiffArgs) -> anyhow::Result<ExitCode> {
-    let body = sections(&args.file)?;
     // It changes nothing, so the deletions may be many, and nothing is taken for enforced.
     let applying =
         Applying { dry_run: true, prune: args.prune, allow_removals: true, inert: true, reason: String::new() };
-    let report = client(&args.server)?.apply(&body, &applying).await?;
+    let report = send(&args.file, &args.server, &applying).await?;
     out.print(&differences_text(out.palette, &report.differences))?;
     Ok(if changes_nothing(&report) { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })
 }
@@ -186,12 +215,28 @@ fn changes_nothing(report: &ApplyReport) -> bool {
     report.created.is_empty() && report.changed.is_empty() && report.deleted.is_empty()
 }
 
-/// Reads files into one object with a key per section.
-fn sections(files: &[PathBuf]) -> anyhow::Result<Value> {
-    fairway_config::sections(files).map_err(|errors| {
+/// Sends the objects of files. Errors of the server in an object are those of its file and line.
+async fn send(files: &[PathBuf], server: &ServerArgs, applying: &Applying) -> anyhow::Result<ApplyReport> {
+    let sections = Sections::read(files).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         anyhow!("nothing was sent:\n{}", lines.join("\n"))
+    })?;
+    client(server)?.apply(&sections.to_json(), applying).await.map_err(|error| match error {
+        ClientError::Refused { at, problem: Problem { detail, errors, .. }, .. } if !errors.is_empty() => {
+            let summary = detail.split(": ").next().unwrap_or_default();
+            anyhow!("{at}: nothing was changed: {summary}\n{}", error_lines(&sections, &errors))
+        }
+        other => other.into(),
     })
+}
+
+/// Returns a line for each error, with its location if it has one.
+fn error_lines(sections: &Sections, errors: &[FieldError]) -> String {
+    let line = |FieldError { pointer, detail }: &FieldError| match pointer.as_str() {
+        "" => detail.clone(),
+        pointer => sections.error(pointer, detail).to_string(),
+    };
+    errors.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Shows objects.
@@ -205,6 +250,9 @@ pub(super) async fn get(out: Out, args: GetArgs) -> anyhow::Result<()> {
         let named = if is_intent { json!({"key": name, "intent": body}) } else { body.clone() };
         let object: ObjectBody = serde_json::from_value(named)
             .context("cannot read the object that the server returned; check that the server has the same version")?;
+        if let Some(format) = args.output {
+            return print_objects(out, format, section, vec![object]);
+        }
         return out.show(args.json, &body, |palette| list_text(palette, &[object]));
     }
     let mut found = client.objects_after(section, "").await?;
@@ -213,10 +261,31 @@ pub(super) async fn get(out: Out, args: GetArgs) -> anyhow::Result<()> {
         found.items.extend(page.items);
         found.next = page.next;
     }
+    if let Some(format) = args.output {
+        return print_objects(out, format, section, found.items);
+    }
     out.show(args.json, &found.items, |palette| match &found.items[..] {
         [] => format!("no {section} are declared over the API; `fairway status` shows those of files\n"),
         objects => list_text(palette, objects),
     })
+}
+
+/// Prints objects in the form of a file for `apply`.
+fn print_objects(out: Out, format: Format, section: &str, objects: Vec<ObjectBody>) -> anyhow::Result<()> {
+    let specs = objects.into_iter().map(|object| {
+        let mut spec = Value::Object(object.spec);
+        // The body of an intent has its status inside.
+        if let Some(intent) = spec.get_mut("intent").and_then(Value::as_object_mut) {
+            intent.remove("status");
+        }
+        spec
+    });
+    let body = json!({ section: specs.collect::<Vec<_>>() });
+    match format {
+        Format::Json => out.line(&format!("{body:#}"))?,
+        Format::Yaml => out.print(&serde_saphyr::to_string(&body)?)?,
+    }
+    Ok(())
 }
 
 /// Deletes an object.

@@ -12,7 +12,7 @@ use super::{
 use fairway_model::Secret;
 use fairway_store::{
     DataFolder, FolderError,
-    objects::{Entry, Key, StoreError, StoreFile, StoreKeys, Verified},
+    objects::{Entry, Key, KeyError, StoreError, StoreFile, StoreKeys, Verified},
 };
 use fairway_transport::become_owner;
 
@@ -31,8 +31,8 @@ Examples:
     /// Show the changes of an object, each with its time, author and reason.
     #[command(after_long_help = "\
 Examples:
-  fairway store history pool/shop
-  fairway store history pool/shop --revision 1207 > shop.json")]
+  fairway store history pools/shop
+  fairway store history pools/shop --revision 1207 > shop.json")]
     History(StoreHistoryArgs),
     /// Replace the store by a backup. No server may run on the data folder.
     ///
@@ -61,7 +61,7 @@ pub(super) struct StoreFileArgs {
 /// Arguments of `store history`.
 #[derive(Debug, Args)]
 pub(super) struct StoreHistoryArgs {
-    /// The object: KIND/NAME or KIND/NAME/NAME/..., as in pool/shop.
+    /// The object: KIND/NAME or KIND/NAME/NAME/..., as in pools/shop.
     key: String,
 
     /// Print the object as it was at this revision, byte for byte, instead of the list. Former secrets are not kept.
@@ -125,7 +125,7 @@ pub(super) fn store(out: Out, command: StoreCommand) -> anyhow::Result<()> {
 
 fn history(out: Out, args: StoreHistoryArgs) -> anyhow::Result<()> {
     let folder = data_dir(args.folder.data_dir)?;
-    let key = Key::parse(&args.key).context("invalid key; write KIND/NAME or KIND/NAME/NAME/..., as in pool/shop")?;
+    let key = key(&args.key).context("invalid key; write KIND/NAME or KIND/NAME/NAME/..., as in pools/shop")?;
     let file = open(&folder, &keys(args.keys.as_deref())?)?;
     let entries = file.history(&key, usize::MAX).with_context(|| at(&folder))?;
     let Some(revision) = args.revision else {
@@ -145,6 +145,16 @@ fn history(out: Out, args: StoreHistoryArgs) -> anyhow::Result<()> {
         }
         None => bail!("{key}: deleted at revision {revision}; give an earlier revision"),
     }
+}
+
+/// Returns the key of an object. Its kind may be that of the other commands, `pools`, for which the store has `pool`.
+fn key(text: &str) -> Result<Key, KeyError> {
+    Key::parse(text).or_else(|error| {
+        match text.split_once('/').and_then(|(kind, name)| Some((kind.strip_suffix('s')?, name))) {
+            Some((kind, name)) => Key::parse(&format!("{kind}/{name}")).map_err(|_| error),
+            None => Err(error),
+        }
+    })
 }
 
 /// Reads the keys of the store from a file; none without one.

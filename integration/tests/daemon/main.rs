@@ -19,6 +19,7 @@ use std::{
 use fairway_integration::real::{Fairway, Process, fairway_binary, http_get};
 
 mod commands;
+mod commands_files;
 mod damaged;
 #[cfg(feature = "real")]
 mod flush;
