@@ -63,7 +63,11 @@ impl Schemas {
             // An optional parameter is left out; a query has no null.
             if let Some(Value::Array(types)) = schema.get_mut("type") {
                 types.retain(|of| of != "null");
+                if let [one] = types.as_slice() {
+                    schema["type"] = one.clone();
+                }
             }
+            tidy(&mut schema);
             (name.clone(), schema, is_required(name))
         })
         .collect()
@@ -134,22 +138,42 @@ fn relocate(value: &mut Value) {
     }
 }
 
-/// Joins the lines of descriptions, and removes integer formats that only Rust has.
-fn tidy(value: &mut Value) {
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(tidy),
+/// Joins the lines of descriptions, and removes what makers of clients cannot use: integer formats that only Rust has, defaults that are no
+/// value of a simple type, and titles of several words, from which they would make names of types.
+fn tidy(schema: &mut Value) {
+    match schema {
+        Value::Array(schemas) => schemas.iter_mut().for_each(tidy),
         Value::Object(object) => {
             if let Some(Value::String(text)) = object.get_mut("description") {
                 *text = text.replace('\n', " ");
             }
-            if object.get("format").and_then(Value::as_str).is_some_and(|of| of.starts_with("uint") || of == "double") {
+            let word = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let (kind, format, title) = (word("type"), word("format"), word("title"));
+            if format.starts_with("uint") || format == "double" {
                 object.remove("format");
             }
-            object.values_mut().for_each(tidy);
+            if !SIMPLE.contains(&kind.as_str()) || object.get("default").is_some_and(Value::is_null) {
+                object.remove("default");
+            }
+            if title.contains(' ') {
+                object.remove("title");
+                object.entry("description").or_insert_with(|| title.into());
+            }
+            for (key, inner) in object {
+                match (key.as_str(), inner) {
+                    // Their keys are names of properties.
+                    ("properties", Value::Object(schemas)) => schemas.values_mut().for_each(tidy),
+                    ("const" | "default" | "enum" | "examples", _) => {}
+                    (_, inner) => tidy(inner),
+                }
+            }
         }
         _ => {}
     }
 }
+
+/// Types whose values can be a default in a client.
+const SIMPLE: &[&str] = &["boolean", "integer", "number", "string"];
 
 fn references(value: &Value) -> BTreeSet<String> {
     match value {
