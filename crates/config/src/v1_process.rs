@@ -11,8 +11,7 @@ use serde::Deserialize;
 
 use super::{
     bounds_wire::{As, Int, List, Text, Word},
-    values::Sample,
-    values_wire::HttpAddress,
+    values_wire::{HttpAddress, SampleRate},
     words::Words,
 };
 
@@ -200,7 +199,7 @@ pub(super) struct Withdrawals {
 pub(super) struct QueryLog {
     /// Sampling rate: one query of so many.
     #[schemars(extend("default" = "1/1000"))]
-    pub(super) sample: Option<As<Sample>>,
+    pub(super) sample: Option<SampleRate>,
     /// File to append lines to, or `stdout`.
     #[schemars(extend("default" = "stdout"))]
     pub(super) file: Option<Text<1>>,

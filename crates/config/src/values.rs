@@ -198,7 +198,7 @@ impl Sample {
 impl TextValue for Sample {
     const FORMAT: &'static str = "sample";
     const EXPECTED: &'static str = "a sampling rate";
-    const EXAMPLE: &'static str = "1/1000";
+    const EXAMPLE: &'static str = "1/1000, or 1 for all";
 
     fn parse(text: &str) -> Result<Self, Reason> {
         let of = text.strip_prefix("1/").and_then(|n| n.parse().ok());

@@ -2,7 +2,10 @@
 //!
 //! The `title` of each schema describes the expected value; errors quote it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    num::NonZeroU32,
+};
 
 use fairway_model::{DownAnswer, Name, Permille, StatusSet};
 use schemars::JsonSchema;
@@ -11,7 +14,7 @@ use serde::{Deserialize, Deserializer};
 use super::{
     bounds_wire::{As, Float, Int, List, Text, Word},
     reason::Reason,
-    values::TextValue,
+    values::{Sample, TextValue},
 };
 
 /// Address and port of an HTTP listener, or `off`.
@@ -97,6 +100,27 @@ impl Fraction {
 pub(super) fn per_million(ratio: f64) -> u32 {
     // From 0 to 1, so the cast fits.
     (ratio * 1e6).round() as u32
+}
+
+/// Sampling rate: one query out of so many.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline, title = "a sampling rate like 1/1000, or 1 for all")]
+pub(super) enum SampleRate {
+    /// All queries.
+    All(Int<u32, 1, 1>),
+    /// One of so many.
+    OneIn(As<Sample>),
+}
+
+impl SampleRate {
+    /// Returns the number of queries of which one is sampled.
+    pub(super) fn one_in(self) -> NonZeroU32 {
+        match self {
+            Self::All(As(one)) => NonZeroU32::new(one).unwrap_or(NonZeroU32::MIN),
+            Self::OneIn(As(sample)) => sample.0,
+        }
+    }
 }
 
 /// Answer if no member can be answered.

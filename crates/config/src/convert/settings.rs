@@ -15,7 +15,7 @@ use crate::{
     reason::Reason,
     v1, v1_process,
     values::Sample,
-    values_wire::HttpAddress,
+    values_wire::{HttpAddress, SampleRate},
 };
 
 /// Converts the sections about the process, which it takes. Environment variables are applied later.
@@ -182,5 +182,5 @@ fn query_log(converter: &Converter<'_, '_>, query_log: v1_process::QueryLog) -> 
         None | Some("stdout") => QueryLogSink::Stdout,
         Some(path) => QueryLogSink::File(converter.path("/queryLog/file", path)),
     };
-    QueryLogSettings { one_in: query_log.sample.plain().unwrap_or(Sample::DEFAULT).0, sink }
+    QueryLogSettings { one_in: query_log.sample.map_or(Sample::DEFAULT.0, SampleRate::one_in), sink }
 }
