@@ -13,6 +13,7 @@ use tokio_rustls::rustls::{
     server::{NoClientAuth, WebPkiClientVerifier, danger::ClientCertVerifier},
 };
 use webpki::EndEntityCert;
+use x509_parser::parse_x509_certificate;
 
 use super::{
     identity::{Subject, is_plain},
@@ -24,6 +25,7 @@ use super::{
 pub struct ServerTls {
     config: Arc<ServerConfig>,
     asks_clients: bool,
+    not_after: [Option<i64>; 2],
     /// Hash of all PEM texts.
     digest: TokenHash,
 }
@@ -47,10 +49,12 @@ impl ServerTls {
             certificates(certificate.expose()).map_err(|error| ServerTlsError::Certificate(error.to_string()))?;
         let private = private_key(key.expose()).map_err(|error| ServerTlsError::Key(error.to_string()))?;
         let ring = Arc::new(provider::default_provider());
+        let mut not_after = [first_end(&chain), None];
         let clients: Arc<dyn ClientCertVerifier> = match client_ca {
             None => Arc::new(NoClientAuth),
             Some(ca) => {
                 let roots = trust_anchors(ca.expose()).map_err(|error| ServerTlsError::ClientCa(error.to_string()))?;
+                not_after[1] = certificates(ca.expose()).ok().and_then(|authorities| first_end(&authorities));
                 // A client without a certificate may authenticate with a token.
                 let made = WebPkiClientVerifier::builder_with_provider(roots.into(), Arc::clone(&ring));
                 made.allow_unauthenticated().build().map_err(|error| ServerTlsError::ClientCa(error.to_string()))?
@@ -65,12 +69,19 @@ impl ServerTls {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let ca = client_ca.map(Secret::expose).unwrap_or_default();
         let all = [certificate.expose(), key.expose(), ca].join("\0");
-        Ok(Self { config: Arc::new(config), asks_clients: client_ca.is_some(), digest: TokenHash::of(&all) })
+        let digest = TokenHash::of(&all);
+        Ok(Self { config: Arc::new(config), asks_clients: client_ca.is_some(), not_after, digest })
     }
 
     /// Returns true if clients may authenticate with a certificate.
     pub fn asks_clients(&self) -> bool {
         self.asks_clients
+    }
+
+    /// Returns the time when the first certificate of the chain expires, and the first trust anchor for client certificates, in seconds
+    /// since 1970. `None` without such a certificate, or if its form is unknown.
+    pub fn not_after(&self) -> [Option<i64>; 2] {
+        self.not_after
     }
 
     /// Returns the configuration for accepting connections.
@@ -91,6 +102,12 @@ impl fmt::Debug for ServerTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerTls").field("asks_clients", &self.asks_clients).finish_non_exhaustive()
     }
+}
+
+/// Returns the time when the first of some certificates expires.
+fn first_end(certificates: &[CertificateDer<'_>]) -> Option<i64> {
+    let parsed = certificates.iter().filter_map(|certificate| parse_x509_certificate(certificate).ok());
+    parsed.map(|(_, certificate)| certificate.validity().not_after.timestamp()).min()
 }
 
 /// Returns the subjects of a certificate: its URIs (SPIFFE), its DNS names and its fingerprint. The common name is not used (RFC 9525
@@ -114,9 +131,14 @@ mod tests {
     use super::*;
 
     fn made(names: &[SanType]) -> (CertificateDer<'static>, Secret, Secret) {
+        made_until(names, 2040)
+    }
+
+    fn made_until(names: &[SanType], year: i32) -> (CertificateDer<'static>, Secret, Secret) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec![]).unwrap();
         params.subject_alt_names = names.to_vec();
+        params.not_after = rcgen::date_time_ymd(year, 1, 1);
         let made = params.self_signed(&key).unwrap();
         (made.der().clone(), Secret::new(made.pem()), Secret::new(key.serialize_pem()))
     }
@@ -129,6 +151,17 @@ mod tests {
         assert_eq!(names[..2], ["certificate:spiffe://corp/ci", "certificate:ci.corp.example"]);
         assert!(names[2].starts_with("certificate:sha256:") && names[2].len() == 19 + 64 && names.len() == 3);
         assert_eq!(subjects_of(&made(&[]).0).len(), 1);
+    }
+
+    #[test]
+    fn end_is_that_of_the_certificate_that_expires_first() {
+        let ((_, certificate, key), (_, sooner, _)) = (made_until(&[], 2040), made_until(&[], 2030));
+        let both = Secret::new([certificate.expose(), sooner.expose()].concat());
+        let ends = |certificate, ca| ServerTls::new(certificate, &key, ca).unwrap().not_after();
+        let [in_2030, in_2040] = [1_893_456_000, 2_208_988_800].map(Some);
+        assert_eq!(ends(&certificate, None), [in_2040, None]);
+        assert_eq!(ends(&both, None)[0], in_2030);
+        assert_eq!(ends(&certificate, Some(&both)), [in_2040, in_2030]);
     }
 
     #[test]
