@@ -6,6 +6,7 @@ mod file_access;
 mod first_load;
 mod limited;
 mod protection;
+mod query_log;
 mod replace;
 mod signals;
 mod start;

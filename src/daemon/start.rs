@@ -6,12 +6,8 @@ use arc_swap::ArcSwap;
 use fairway_hosts::Hosts;
 use fairway_model::Diagnostic;
 use fairway_sources::Sources;
-use fairway_telemetry::{
-    logs::Logs,
-    query_log::{self, QueryLog, QueryLogOptions, QuerySample},
-    traces::Traces,
-};
-use fairway_zones::{CookieKey, Sample, Transport, give_back_memory};
+use fairway_telemetry::{logs::Logs, query_log::QueryLog, traces::Traces};
+use fairway_zones::{CookieKey, give_back_memory};
 use tokio::{
     net::{TcpListener, UnixListener},
     sync::watch,
@@ -25,15 +21,16 @@ use crate::daemon::{
     first_load::FirstLoad,
     limited::log_limited_responses,
     protection::protections,
+    query_log,
     replace::{self, Predecessor},
     signals,
     traces::start_traces,
 };
 use fairway_api::{Api, Webhook, bind_socket, metrics::Metrics};
 use fairway_api_types::client::CONTROL_SOCKET;
-use fairway_config::{QueryLogSink, Settings, watch::Fingerprint};
+use fairway_config::{Settings, watch::Fingerprint};
 use fairway_control::{
-    Control, Readiness, Shared,
+    Control, Readiness,
     declared::Declared,
     file_watch::watch_files,
     lifecycle::{Clock, Listener, Protection, system_clock},
@@ -350,7 +347,7 @@ async fn serve_dns(control: &Control, settings: &Settings, sockets: Sockets) -> 
     control.settle().await;
     let server =
         Server::start(sockets, shared.serving.pointer(), tcp_settings(settings)).map_err(StartError::Threads)?;
-    let query_log = query_log(shared, &server).map_err(StartError::Threads)?;
+    let query_log = query_log::start(shared, &server).map_err(StartError::Threads)?;
     let counters = server.counters().clone();
     shared.queries.set(Box::new(move || counters.tallies_by_thread().cloned().collect()));
     Ok((server, query_log))
@@ -360,35 +357,6 @@ async fn serve_dns(control: &Control, settings: &Settings, sockets: Sockets) -> 
 fn offer(server: &Server, folder: &DataFolder, listeners: &[(&str, OwnedFd)]) -> Option<Offer> {
     let offer = replace::offer(folder, server, listeners);
     offer.inspect_err(|error| tracing::warn!(%error, "handover not available for this process")).ok()
-}
-
-/// Starts the query log, which follows the configuration.
-fn query_log(shared: &Arc<Shared>, server: &Server) -> io::Result<QueryLog> {
-    let (shared, counters) = (Arc::clone(shared), server.counters().clone());
-    QueryLog::start(Box::new(move |each| {
-        let published = shared.serving.published();
-        let settings = published.configured.settings.query_log.as_ref();
-        let one_in = settings.map_or(0, |settings| settings.one_in.get());
-        for tally in counters.tallies_by_thread() {
-            // Set each time, since a thread may have started meanwhile.
-            tally.sample_every(one_in);
-            tally.take_samples(|sample| each(log_sample(sample)));
-        }
-        let sink = settings.map(|settings| match &settings.sink {
-            QueryLogSink::Stdout => query_log::QueryLogSink::Stdout,
-            QueryLogSink::File(path) => query_log::QueryLogSink::File(path.clone()),
-        });
-        QueryLogOptions { sink, opened: *shared.lifecycle.hang_ups.borrow() }
-    }))
-}
-
-fn log_sample(sample: Sample) -> QuerySample {
-    let Sample { at, client, subnet, transport, rcode, question } = sample;
-    let transport = match transport {
-        Transport::Udp => "udp",
-        Transport::Tcp => "tcp",
-    };
-    QuerySample { at, client, subnet, transport, rcode, question }
 }
 
 /// Opens the data folder and reads the saved state. While another process holds the folder (`is_taken`), the state is only read. A disk

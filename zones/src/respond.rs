@@ -192,7 +192,7 @@ pub(crate) fn write_traced<T: Trace>(
     }
     let fast = if T::LISTENS { None } else { response.fast_path(out) };
     let (length, rcode) = fast.unwrap_or_else(|| response.write(out, trace));
-    response.sample(rcode);
+    response.sample(rcode, &out[..length]);
     Outcome::Reply(length)
 }
 
@@ -292,7 +292,7 @@ impl<'a> Response<'a> {
             return Outcome::Drop;
         }
         let (length, rcode) = self.write(out, trace);
-        self.sample(rcode);
+        self.sample(rcode, &out[..length]);
         let (_, proof) = self.source();
         match rcode {
             Rcode::FORMERR | Rcode::NOTIMP if proof == SourceProof::None => Outcome::ErrorReply(length),
@@ -300,13 +300,13 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// Notes the query for the query log if it is sampled.
+    /// Notes the query for the query log if it is sampled, with its response.
     #[inline(always)]
-    fn sample(&self, rcode: Rcode) {
-        let Self { query, packet, client, tally, .. } = self;
+    fn sample(&self, rcode: Rcode, message: &[u8]) {
+        let Self { query, client, tally, .. } = self;
         if tally.is_sampled() {
             let subnet = query.edns.as_ref().and_then(|edns| edns.ecs.as_ref()).and_then(Ecs::network);
-            tally.sample(client, subnet, &packet[..query.question_end().min(packet.len())], rcode, self.now.0);
+            tally.sample(client, subnet, message, rcode, self.now.0);
         }
     }
 

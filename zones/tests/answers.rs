@@ -233,7 +233,7 @@ fn counters_add_up_and_samples_are_kept() {
     let mut samples = vec![];
     tally.take_samples(|s| samples.push(s));
     assert_eq!(samples.len(), 2);
-    assert!(samples[0].question.starts_with(b"\x03www"));
+    assert!(samples[0].response[12..].starts_with(b"\x03www"));
 }
 
 #[test]

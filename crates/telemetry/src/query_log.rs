@@ -15,6 +15,7 @@ use std::{
 };
 
 use fairway_model::{Name, Network, Rtype, Timestamp};
+use serde_json::json;
 
 /// The running query log. Dropping it writes the remaining samples and ends the thread.
 #[derive(Debug)]
@@ -38,6 +39,12 @@ pub struct QuerySample {
     pub rcode: u16,
     /// The question in wire form: name, type, class.
     pub question: Vec<u8>,
+    /// Pool of the name.
+    pub pool: Option<String>,
+    /// Clusters in the answer.
+    pub clusters: Vec<String>,
+    /// Addresses and CNAME targets of the answer.
+    pub answer: Vec<String>,
 }
 
 /// Destination of the lines of the query log.
@@ -92,6 +99,8 @@ struct Writer {
 
 impl Writer {
     fn run(mut self, stopped: &Receiver<()>) {
+        // At once, since this sets the rate of the threads that answer.
+        self.drain();
         loop {
             let ends = !matches!(stopped.recv_timeout(DRAIN_EVERY), Err(RecvTimeoutError::Timeout));
             self.drain();
@@ -138,11 +147,17 @@ fn line(sample: &QuerySample) -> String {
     let time = Timestamp::from(UNIX_EPOCH + Duration::from_secs(sample.at));
     let (name, rtype, class) = question(&sample.question);
     let name = serde_json::Value::from(name);
-    let QuerySample { client, transport, rcode, .. } = sample;
+    let QuerySample { client, transport, rcode, clusters, answer, .. } = sample;
+    let pool = sample
+        .pool
+        .as_ref()
+        .map(|pool| format!(",\"pool\":\"{pool}\",\"clusters\":{}", json!(clusters)))
+        .unwrap_or_default();
+    let answer = json!(answer);
     let subnet = sample.subnet.map(|subnet| format!("\"subnet\":\"{subnet}\",")).unwrap_or_default();
     format!(
         "{{\"time\":\"{time}\",\"msg\":\"query\",\"client\":\"{client}\",{subnet}\"transport\":\"{transport}\",\"name\":{name},\
-         \"type\":\"{rtype}\",\"class\":{class},\"rcode\":{rcode}}}\n"
+         \"type\":\"{rtype}\",\"class\":{class},\"rcode\":{rcode}{pool},\"answer\":{answer}}}\n"
     )
 }
 
@@ -172,6 +187,9 @@ mod tests {
             transport: "udp",
             rcode: 3,
             question: question.to_vec(),
+            pool: Some("shop".to_owned()),
+            clusters: vec!["eu1".to_owned(), "us1".to_owned()],
+            answer: vec!["192.0.2.1".to_owned()],
         }
     }
 
@@ -183,6 +201,8 @@ mod tests {
         assert_eq!(value["name"], "a\\\"\\010\\\\.example.");
         assert_eq!((&value["type"], &value["class"], &value["rcode"]), (&"AAAA".into(), &1.into(), &3.into()));
         assert_eq!((&value["client"], &value["subnet"]), (&"192.0.2.1".into(), &"198.51.100.0/24".into()));
+        assert_eq!(value["clusters"], json!(["eu1", "us1"]));
+        assert_eq!((&value["pool"], &value["answer"]), (&json!("shop"), &json!(["192.0.2.1"])));
         assert_eq!(value["time"], "2023-11-14T22:13:20Z");
     }
 

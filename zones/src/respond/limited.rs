@@ -151,8 +151,9 @@ fn truncated(serving: &ServingState, request: &Request<'_>, query: &Query, tally
     }
     let ecs = edns.is_some_and(|edns| edns.ecs.is_some());
     tally.response(Rcode::NOERROR, AnswerKind { truncated: true, edns: edns.is_some(), ecs, down: false });
-    response.sample(Rcode::NOERROR);
-    Outcome::Reply(writer.finish(Rcode::NOERROR))
+    let length = writer.finish(Rcode::NOERROR);
+    response.sample(Rcode::NOERROR, &out[..length]);
+    Outcome::Reply(length)
 }
 
 #[cfg(test)]
