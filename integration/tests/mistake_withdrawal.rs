@@ -173,7 +173,7 @@ fn last_healthy_member_of_a_shared_name_is_held_until_another_is_healthy() {
     scene.change("east", "create", std::slice::from_ref(&east));
     scene.change("west", "create", &[west]);
     wait_until("west is down", LIMIT, || {
-        scene.server.metric("fairway_target_up", "127.0.0.20") == 0.0
+        scene.server.metric("fairway_target_status", r#"state="down""#) == 1.0
             && scene.answers("shop.gslb.example", &["127.0.0.10"])
     });
     scene.change("east", "delete", &[east]);

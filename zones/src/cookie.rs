@@ -176,7 +176,8 @@ impl Cookie {
 }
 
 /// Result of a check of a query's cookie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum CookieStatus {
     /// This server, or one with the same key, gave it to this address within the last hour.
     Valid,
@@ -189,15 +190,6 @@ pub enum CookieStatus {
 impl CookieStatus {
     /// All results, in declared order.
     pub const ALL: [Self; 3] = [Self::Valid, Self::New, Self::Bad];
-
-    /// Returns the value of the metric's label.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Valid => "valid",
-            Self::New => "new",
-            Self::Bad => "bad",
-        }
-    }
 }
 
 /// Result of a check of a standard server cookie.

@@ -47,5 +47,7 @@ pub use runtime::RuntimeState;
 pub use schedules::{ScheduleChange, ScheduleStatus};
 pub use serving::ServingState;
 pub use snapshot::{PoolInfo, ServerIdentity, ServerOptions, Slot, Snapshot, ZoneInfo};
-pub use tally::{DemandSample, Dropped, Exempt, LimitAction, LimitCounts, RCODES, SLOTS_MAX, Sample, Tallies, Tally};
+pub use tally::{
+    COUNTED_TYPES, DemandSample, Dropped, Exempt, LimitAction, LimitCounts, RCODES, SLOTS_MAX, Sample, Tallies, Tally,
+};
 pub use target::TargetIndex;

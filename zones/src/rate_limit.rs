@@ -20,7 +20,8 @@ use fairway_model::{Network, mix};
 use crate::{client::Now, proven::ProvenNetworks};
 
 /// Kind of a response, as far as rates are concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum ResponseKind {
     /// Records of the name. Counted per name.
     Answer,
@@ -42,19 +43,6 @@ impl ResponseKind {
     /// All kinds, in declared order.
     pub const ALL: [Self; 7] =
         [Self::Answer, Self::Referral, Self::NoData, Self::NxDomain, Self::Error, Self::All, Self::Excess];
-
-    /// Returns the value of the metric's label.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Answer => "answer",
-            Self::Referral => "referral",
-            Self::NoData => "nodata",
-            Self::NxDomain => "nxdomain",
-            Self::Error => "error",
-            Self::All => "all",
-            Self::Excess => "excess",
-        }
-    }
 }
 
 /// Limits of responses over UDP to clients that have not shown that they receive at their address.

@@ -190,6 +190,7 @@ pub(crate) fn write_traced<T: Trace>(
     if query.refusal.is_some() || client.port == 0 || out.len() < OUT_MIN {
         return response.reject(out, trace);
     }
+    tally.question(serving.snapshot.row(*found), query.rtype);
     let fast = if T::LISTENS { None } else { response.fast_path(out) };
     let (length, rcode) = fast.unwrap_or_else(|| response.write(out, trace));
     response.sample(rcode, &out[..length]);

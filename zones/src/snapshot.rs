@@ -1,7 +1,7 @@
 //! The configuration, compiled for answering into a few flat arrays.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -13,9 +13,11 @@ use crate::{
     cookie::CookieKeys,
     entries::{Entries, Extra, Node, RrSet, SetDetails, UPPER},
     location::{CompiledRankings, RankingCache},
+    lookup::Found,
     rate_limit::RateLimits,
     steer::{LoadClasses, SteerPool, TargetTable, TargetUses},
     table::Table,
+    tally::OUTSIDE,
     target::TargetIndex,
     wire::NameKey,
 };
@@ -245,6 +247,8 @@ pub(crate) struct TextLayer {
     pub(crate) extras: Box<[Extra]>,
     /// Zones with fewer labels come first.
     pub(crate) zones: Box<[Zone]>,
+    /// Rows of counters of all zones since the start. They stay over reloads.
+    pub(crate) rows: BTreeMap<Name, u8>,
     pub(crate) labels_max: usize,
     /// Labels of the zone with the fewest.
     pub(crate) labels_min: usize,
@@ -269,6 +273,8 @@ pub(crate) struct Zone {
     pub(crate) denial: u32,
     /// Parent zone, if this server has it too.
     pub(crate) parent: Option<u16>,
+    /// Row of its counters of questions.
+    pub(crate) row: u8,
 }
 
 /// Answer data of a steered name: its pool, and the record sets for the answers of the pool.
@@ -404,6 +410,19 @@ impl Snapshot {
     #[inline]
     pub(crate) fn zone(&self, number: u16) -> &Zone {
         &self.text.zones[usize::from(number)]
+    }
+
+    /// Returns the row of counters of the zone in which a name was found.
+    #[inline]
+    pub(crate) fn row(&self, found: Found) -> u8 {
+        let zone = match found {
+            Found::Exact(node) | Found::Wildcard(node) | Found::Cut(node) | Found::Dname(node) => {
+                self.node(node).zone()
+            }
+            Found::Nothing(zone) => zone as u16,
+            Found::Outside => return OUTSIDE,
+        };
+        self.zone(zone).row
     }
 
     /// Returns a record set that a pool answers with.

@@ -7,6 +7,7 @@
 mod challenges;
 mod demand;
 mod limits;
+mod questions;
 mod ring;
 mod samples;
 
@@ -26,6 +27,9 @@ use demand::DemandRing;
 pub use demand::DemandSample;
 use limits::LimitTally;
 pub use limits::{Exempt, LimitAction, LimitCounts};
+pub use questions::COUNTED_TYPES;
+use questions::Questions;
+pub(crate) use questions::{OTHER_ZONES, OUTSIDE};
 pub use samples::Sample;
 use samples::Samples;
 
@@ -56,6 +60,7 @@ pub struct Tally {
     /// Responses by [`AnswerKind`], so that one addition counts all flags.
     kinds: [Counter; AnswerKind::COUNT],
     slots: Box<[Counter]>,
+    questions: Questions,
     samples: Samples,
     demand_samples: DemandRing,
     challenged: Counter,
@@ -72,6 +77,7 @@ impl Default for Tally {
             limits: LimitTally::default(),
             kinds: Default::default(),
             slots,
+            questions: Questions::default(),
             samples: Samples::default(),
             demand_samples: DemandRing::default(),
             challenged: Counter::default(),
@@ -80,7 +86,8 @@ impl Default for Tally {
 }
 
 /// Reason why a packet was not answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Dropped {
     /// It is shorter than a header of 12 octets.
     Short,
@@ -101,18 +108,6 @@ impl Dropped {
     /// All reasons, in declared order.
     pub const ALL: [Self; 6] =
         [Self::Short, Self::Response, Self::PortZero, Self::ServicePort, Self::NoRoom, Self::RateLimit];
-
-    /// Returns the value of the metric's label.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Short => "short",
-            Self::Response => "response",
-            Self::PortZero => "port_zero",
-            Self::ServicePort => "service_port",
-            Self::NoRoom => "no_room",
-            Self::RateLimit => "rate_limit",
-        }
-    }
 
     /// Returns the first reason that applies to a packet that is no query, has no port, or has no room for a response.
     pub(crate) fn reason(client: &Client, packet: &[u8], no_room: bool) -> Option<Self> {
@@ -194,6 +189,7 @@ impl Tally {
         add(&mut sum.rcodes, &self.rcodes);
         sum.answers.resize(SLOTS_MAX, 0);
         add(&mut sum.answers, &self.slots);
+        self.questions.add_to(&mut sum.questions);
         add(&mut sum.drops, &self.drops);
         add(&mut sum.cookies, &self.cookies);
         self.limits.add_to(&mut sum.limits);
@@ -233,6 +229,8 @@ pub struct Tallies {
     pub down_answers: u64,
     /// Answers by slot, see [`crate::Snapshot::slots`]. Slot 0 is "other".
     pub answers: Vec<u64>,
+    /// Questions that were looked up, by zone and type, see [`crate::Snapshot::question_rows`].
+    pub questions: Vec<u64>,
     /// Samples lost because the ring was full.
     pub samples_lost: u64,
     /// Demand samples lost because the ring was full.

@@ -10,8 +10,10 @@ use axum::{
     routing::get,
 };
 
+use tower_http::{CompressionLevel, compression::CompressionLayer};
+
 use crate::{
-    metrics::Metrics,
+    metrics::{Metrics, timed},
     problem::{no_such_route, problem},
     routes::guard,
 };
@@ -19,24 +21,28 @@ use fairway_access::{ForeignRequest, check_origin};
 use fairway_control::{Control, Readiness};
 use fairway_transport::ComputeGuard;
 
-/// Returns the router, with metrics if given. `is_loopback` is true if the listener is on a loopback address.
-pub(crate) fn router(control: &Control, metrics: Option<Arc<Metrics>>, is_loopback: bool) -> Router {
+/// Returns the router; it serves the metrics if `has_metrics` is true. `is_loopback` is true if the listener is on a loopback address.
+pub(crate) fn router(control: &Control, metrics: &Arc<Metrics>, has_metrics: bool, is_loopback: bool) -> Router {
     let (for_live, for_ready, for_metrics) = (control.clone(), control.clone(), control.clone());
     let live = move || async move { answer(live(&for_live)) };
     let mut router = Router::new()
         .route("/healthz", get(live.clone()))
         .route("/livez", get(live))
         .route("/readyz", get(move || async move { answer(ready(&for_ready)) }));
-    if let Some(metrics) = metrics {
+    if has_metrics {
+        let metrics = Arc::clone(metrics);
         let metrics = move |headers: HeaderMap| async move {
             match is_loopback.then(|| check_host(&for_metrics, &headers)) {
                 Some(Err(foreign)) => problem(StatusCode::MISDIRECTED_REQUEST, foreign.to_string()).into_response(),
                 _ => gather(&metrics, &for_metrics).await,
             }
         };
-        router = router.route("/metrics", get(metrics));
+        router = router.route("/metrics", get(metrics).layer(compression()));
     }
-    router.fallback(async |uri: axum::http::Uri| no_such_route(uri.path())).layer(middleware::from_fn(guard))
+    router
+        .fallback(async |uri: axum::http::Uri| no_such_route(uri.path()))
+        .layer(middleware::from_fn(guard))
+        .layer(middleware::from_fn_with_state(Arc::clone(metrics), timed))
 }
 
 /// Returns the text of a liveness probe, or the reason why the process has to be restarted.
@@ -76,6 +82,12 @@ async fn gather(metrics: &Metrics, control: &Control) -> Response {
         Ok(text) => ([(header::CONTENT_TYPE, METRICS_TYPE)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
     }
+}
+
+/// Returns the layer that compresses metrics for clients that accept gzip, as Prometheus does. Other responses stay as they are: the
+/// length of a compressed one shows what it has in common with what its reader chose (BREACH).
+pub(crate) fn compression() -> CompressionLayer {
+    CompressionLayer::new().quality(CompressionLevel::Fastest)
 }
 
 /// Media type of metrics.

@@ -100,8 +100,7 @@ impl Api {
     /// Serves health probes, and metrics if that is configured.
     pub fn serve_health(&mut self, listener: TcpListener, settings: HealthListenerSettings) {
         let is_loopback = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
-        let metrics = settings.metrics.then(|| Arc::clone(&self.metrics));
-        let router = health::router(&self.control, metrics, is_loopback);
+        let router = health::router(&self.control, &self.metrics, settings.metrics, is_loopback);
         let ending = self.ending.subscribe();
         self.tasks.spawn(async move {
             let accept = || async {

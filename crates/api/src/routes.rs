@@ -13,7 +13,9 @@ use axum::{
 
 use crate::{
     auth::{Auth, Connection, authorize},
-    contributions, intents, latency, load, objects,
+    contributions, intents, latency, load,
+    metrics::timed,
+    objects,
     openapi::Document,
     overrides, page,
     problem::{ApiError, no_such_route, problem},
@@ -61,6 +63,7 @@ fn router(routes: Vec<Route>, state: &AppState, auth: &Auth) -> Router {
         .method_not_allowed_fallback(method_not_allowed)
         .layer(middleware::from_fn_with_state(auth.clone(), authorize))
         .layer(middleware::from_fn(guard))
+        .layer(middleware::from_fn_with_state(Arc::clone(&state.metrics), timed))
         .layer(Extension(Arc::new(Document::of(routes))))
         .with_state(state.clone())
 }

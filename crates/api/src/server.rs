@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Extension, Json, extract,
+    handler::Handler,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -11,7 +12,7 @@ use fairway_model::{ClusterName, Name, Network, PoolName, Rtype};
 
 use crate::{
     explain::{TargetNote, explanation, show_pins, show_plans, show_weights},
-    health::{METRICS_TYPE, live, ready},
+    health::{METRICS_TYPE, compression, live, ready},
     openapi::Document,
     permission::Permission,
     problem::{ApiError, bad_request, problem},
@@ -65,9 +66,9 @@ fn state_routes() -> Vec<Route> {
             .handle(version),
         Route::new(METRICS, "getMetrics", "Get the metrics for Prometheus")
             .requires(Verb::Observe)
-            .returns(200, "Text format 0.0.4.", text())
+            .returns(200, "Text format 0.0.4; compressed if the request accepts gzip.", text())
             .errors(&[(500, "The metrics cannot be encoded; please report it.")])
-            .handle(metrics),
+            .handle(metrics.layer(compression())),
         Route::new(STATE, "getState", "Get the state of the server")
             .description(
                 "Configuration and last reload, listeners, zones, clusters with their load, pools with members and reasons, targets \

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The health status of a target, as evaluated from its probes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum HealthStatus {
     /// Never evaluated: not answered while an evaluated member is up.
@@ -17,7 +17,9 @@ pub enum HealthStatus {
 }
 
 /// The status that an override gives a target, whatever its probes show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::EnumString)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::EnumString, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase", parse_err_ty = OverrideActionError, parse_err_fn = not_an_action)]
 pub enum OverrideAction {
     /// Answered.

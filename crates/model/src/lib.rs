@@ -12,6 +12,7 @@ mod cluster;
 mod contributions;
 mod desired;
 mod diagnostic;
+mod durations;
 mod fnv;
 mod health;
 mod id;
@@ -57,6 +58,7 @@ pub use desired::{
     DesiredState, SteeredName, Subject, Violation, Visibility, ZoneSpec, alias_loop, describe_alias_loop,
 };
 pub use diagnostic::{Diagnostic, FileLocation, Severity};
+pub use durations::Durations;
 pub use fnv::{fnv1a_32, fnv1a_64};
 pub use health::{Cause, Eligibility, Health, HealthStatus, Observation, OverrideAction, OverrideActionError};
 pub use id::{ClusterName, IdError, LatencyTableName, LoadSourceName, MapName, MonitorName, PoolName};

@@ -34,6 +34,11 @@ pub struct LeaderStatus {
     pub reason: Option<Arc<str>>,
 }
 
+impl LeaderStatus {
+    /// Values of `role`.
+    pub const ROLES: [&'static str; 4] = ["alone", "leads", "follows", "local"];
+}
+
 impl Role {
     /// Returns the role that follows from the leadership. A decision that cannot be read is not followed, and such evidence does not count:
     /// another version of Fairway wrote it.

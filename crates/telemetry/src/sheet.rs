@@ -3,8 +3,9 @@
 //! The library's objects are made for some rows at a time and become text at once: 30,000 targets have 150,000 rows, and objects
 //! for all of them would need more memory than all state of the targets.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
+use fairway_model::Durations;
 use prometheus::{
     Encoder, TextEncoder,
     proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType},
@@ -60,24 +61,48 @@ impl Sheet {
         self.family(name, MetricType::GAUGE, labels, rows);
     }
 
+    /// A family of state sets: for each row one gauge per state, 1 for the state of the row and 0 for the others. The label of
+    /// the state is `state`.
+    pub fn state_sets<const N: usize>(
+        &mut self,
+        name: &str,
+        labels: [&str; N],
+        states: &[&str],
+        rows: impl IntoIterator<Item = ([String; N], &'static str)>,
+    ) {
+        let rows = rows.into_iter().flat_map(|(values, is)| {
+            states.iter().map(move |state| {
+                let values: Vec<String> = values.iter().cloned().chain([(*state).to_owned()]).collect();
+                (values, f64::from(*state == is))
+            })
+        });
+        let labels: Vec<&str> = labels.into_iter().chain(["state"]).collect();
+        self.gauges(name, &labels, rows);
+    }
+
+    /// A family of histograms of durations; nothing for a row that has counted none.
+    pub fn durations<L: AsRef<[V]>, V: AsRef<str>>(
+        &mut self,
+        name: &str,
+        labels: &[&str],
+        rows: impl IntoIterator<Item = (L, Durations)>,
+    ) {
+        let metric = |(values, durations): (L, Durations)| {
+            let buckets: Vec<_> = Durations::BOUNDS.iter().map(Duration::as_secs_f64).zip(durations.between).collect();
+            let mut metric = histogram(&buckets, durations.count, durations.sum.as_secs_f64());
+            metric.set_label(pairs(labels, values.as_ref()));
+            metric
+        };
+        let metrics: Vec<_> = rows.into_iter().filter(|(_, durations)| durations.count > 0).map(metric).collect();
+        if !metrics.is_empty() {
+            self.encode(name, MetricType::HISTOGRAM, metrics);
+        }
+    }
+
     /// A histogram that was counted elsewhere: `buckets` hold upper bounds and the count of each bucket; `count` and `sum`
     /// include values over the last bound.
     pub fn histogram(&mut self, name: &str, buckets: &[(f64, u64)], count: u64, sum: f64) {
-        let mut below = 0;
-        let bucket = |(bound, between): &(f64, u64)| {
-            below += between;
-            let mut bucket = Bucket::default();
-            bucket.set_upper_bound(*bound);
-            bucket.set_cumulative_count(below);
-            bucket
-        };
-        let mut histogram = Histogram::default();
-        histogram.set_bucket(buckets.iter().map(bucket).collect());
-        histogram.set_sample_count(count);
-        histogram.set_sample_sum(sum);
-        let mut metric = Metric::default();
-        metric.set_histogram(histogram);
-        self.encode(name, MetricType::HISTOGRAM, vec![metric]);
+        self.encode(name, MetricType::HISTOGRAM, vec![histogram(buckets, count, sum)]);
     }
 
     /// The text of all families.
@@ -130,15 +155,37 @@ fn head_length(text: &[u8]) -> usize {
     text.split_inclusive(|octet| *octet == b'\n').take_while(|line| line.starts_with(b"#")).map(<[u8]>::len).sum()
 }
 
-fn metric<V: AsRef<str>>(kind: MetricType, labels: &[&str], values: &[V], value: f64) -> Metric {
+fn histogram(buckets: &[(f64, u64)], count: u64, sum: f64) -> Metric {
+    let mut below = 0;
+    let bucket = |(bound, between): &(f64, u64)| {
+        below += between;
+        let mut bucket = Bucket::default();
+        bucket.set_upper_bound(*bound);
+        bucket.set_cumulative_count(below);
+        bucket
+    };
+    let mut histogram = Histogram::default();
+    histogram.set_bucket(buckets.iter().map(bucket).collect());
+    histogram.set_sample_count(count);
+    histogram.set_sample_sum(sum);
+    let mut metric = Metric::default();
+    metric.set_histogram(histogram);
+    metric
+}
+
+fn pairs<V: AsRef<str>>(labels: &[&str], values: &[V]) -> Vec<LabelPair> {
     let pair = |(label, value): (&&str, &V)| {
         let mut pair = LabelPair::default();
         pair.set_name((*label).to_owned());
         pair.set_value(value.as_ref().to_owned());
         pair
     };
+    labels.iter().zip(values).map(pair).collect()
+}
+
+fn metric<V: AsRef<str>>(kind: MetricType, labels: &[&str], values: &[V], value: f64) -> Metric {
     let mut metric = Metric::default();
-    metric.set_label(labels.iter().zip(values).map(pair).collect());
+    metric.set_label(pairs(labels, values));
     if kind == MetricType::COUNTER {
         let mut counter = Counter::default();
         counter.set_value(value);
@@ -185,6 +232,29 @@ mod tests {
         let mut sheet = Sheet::new(HELP);
         sheet.gauges("b", &["x"], [(["a\\b\"c\nd"], 1.0)]);
         assert!(sheet.into_text().ends_with("b{x=\"a\\\\b\\\"c\\nd\"} 1\n"));
+    }
+
+    #[test]
+    fn state_set_has_a_row_per_state_and_one_is_1() {
+        let mut sheet = Sheet::new(HELP);
+        sheet.state_sets("b", ["x"], &["up", "down"], [(["1".to_owned()], "down")]);
+        assert!(sheet.into_text().ends_with("b{x=\"1\",state=\"up\"} 0\nb{x=\"1\",state=\"down\"} 1\n"));
+    }
+
+    #[test]
+    fn durations_are_a_histogram_per_row_that_counted_any() {
+        let mut durations = Durations::default();
+        durations.note(Duration::from_millis(40));
+        let mut sheet = Sheet::new(HELP);
+        sheet.durations("took_seconds", &["x"], [(["1"], durations), (["2"], Durations::default())]);
+        let text = sheet.into_text();
+        let rows = [
+            "took_seconds_bucket{x=\"1\",le=\"0.025\"} 0",
+            "took_seconds_bucket{x=\"1\",le=\"0.05\"} 1",
+            "took_seconds_sum{x=\"1\"} 0.04",
+        ];
+        rows.iter().for_each(|row| assert!(text.lines().any(|line| line == *row), "{row} is not in\n{text}"));
+        assert!(!text.contains("x=\"2\""), "{text}");
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub use responder::{Responder, Zones};
 pub use server::Server;
 pub use sockets::Sockets;
 pub use spare::ComputeGuard;
-pub use stats::{Counters, Stats, TcpStats, UdpStats};
+pub use stats::{ANSWER_BOUNDS, AnswerTimes, Counters, Stats, TcpStats, UdpStats};
 pub use tcp::{CloseReason, TcpSettings};
 
 #[cfg(test)]

@@ -6,13 +6,14 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use fairway_zones::{Tallies, Tally};
 
 use super::tcp::CloseReason;
 
-/// Counters of one thread, allocated when it first serves: they take 256 KiB, and spare workers may never serve.
+/// Counters of one thread, allocated when it first serves: they take 352 KiB, and spare workers may never serve.
 pub(super) type LateTally = OnceLock<Arc<Tally>>;
 
 /// Counters of all threads of a server. They stay readable while it drains and after it has ended.
@@ -90,6 +91,54 @@ pub struct UdpStats<C = u64> {
     pub batches: C,
     /// Panics caught. Any value but 0 is a bug to report.
     pub panics: C,
+    /// Bytes of the answers, including those that the kernel refused.
+    pub bytes: C,
+    /// Times of the answers of sampled batches.
+    pub times: AnswerTimes<C>,
+}
+
+/// Answers of the sampled batches by the time from receiving the batch to the end of its last send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AnswerTimes<C = u64> {
+    /// Answers up to each of [`ANSWER_BOUNDS`] and over the bound before.
+    pub between: [C; ANSWER_BOUNDS.len()],
+    /// Number of answers, with those over the last bound.
+    pub count: C,
+    /// Sum of their times in nanoseconds.
+    pub nanos: C,
+}
+
+/// Upper bounds of [`AnswerTimes::between`]. A batch of one takes some 10 µs, mostly in the kernel, a full one of 32 some 100 µs; the
+/// last bounds show workers that wait for a core.
+pub const ANSWER_BOUNDS: [Duration; 10] = [
+    Duration::from_micros(10),
+    Duration::from_micros(25),
+    Duration::from_micros(50),
+    Duration::from_micros(100),
+    Duration::from_micros(250),
+    Duration::from_micros(500),
+    Duration::from_millis(1),
+    Duration::from_micros(2_500),
+    Duration::from_millis(10),
+    Duration::from_millis(50),
+];
+
+impl AnswerTimes<Counter> {
+    /// Counts the answers of a batch. Only the thread that owns the counters may call this.
+    pub(super) fn add(&self, took: Duration, answers: u64) {
+        if let Some(place) = ANSWER_BOUNDS.iter().position(|bound| took <= *bound) {
+            self.between[place].add(answers);
+        }
+        self.count.add(answers);
+        self.nanos.add(took.as_nanos() as u64 * answers);
+    }
+
+    /// Adds these counters to a sum.
+    fn add_to(&self, sum: &mut AnswerTimes) {
+        sum.between.iter_mut().zip(&self.between).for_each(|(sum, counter)| *sum += counter.get());
+        sum.count += self.count.get();
+        sum.nanos += self.nanos.get();
+    }
 }
 
 /// Counts of the TCP thread. `accepted` = open connections + the sum of `closed`.
@@ -154,6 +203,8 @@ impl UdpCounters {
         sum.receive_errors += self.receive_errors.get();
         sum.batches += self.batches.get();
         sum.panics += self.panics.get();
+        sum.bytes += self.bytes.get();
+        self.times.add_to(&mut sum.times);
     }
 }
 

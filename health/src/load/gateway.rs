@@ -69,6 +69,9 @@ pub enum GatewayWarning {
 }
 
 impl GatewayWarning {
+    /// Values of [`GatewayWarning::kind`].
+    pub const KINDS: [&'static str; 5] = ["certificate", "draining", "ejections", "notReady", "overloaded"];
+
     /// Returns true if the gateway counts as exhausted.
     pub const fn exhausts(&self) -> bool {
         matches!(self, Self::Draining | Self::NotReady | Self::Overloaded(_))

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{ClusterName, ExposedServices, LoadQuery, LoadSourceName, ServiceReports};
+use fairway_model::{ClusterName, Durations, ExposedServices, LoadQuery, LoadSourceName, ServiceReports};
 use tokio::{
     sync::{broadcast, watch},
     task::JoinSet,
@@ -25,7 +25,6 @@ use super::{
     table::{ClusterLoadSettings, ClusterRow, LoadEvent, LoadTable, LoadUpdate, PushError, PushedLoad, TableUpdate},
 };
 use crate::{
-    ProbeTotals,
     fence::Fence,
     observer::{LagMeter, tolerance},
     probe::TlsConfigs,
@@ -37,12 +36,8 @@ use crate::{
 pub struct LoadTotals {
     /// By source: number of gateways or URLs read, and of failures by [`ReadError::REASONS`].
     pub sources: BTreeMap<String, (u64, [u64; ReadError::REASONS.len()])>,
-    /// Readings by duration: each counts at the first of [`ProbeTotals::BOUNDS`] that it does not exceed.
-    pub took: [u64; ProbeTotals::BOUNDS.len()],
-    /// Number of readings.
-    pub count: u64,
-    /// Total duration of the readings.
-    pub time: Duration,
+    /// Durations of the readings.
+    pub took: Durations,
 }
 
 /// The handle of the tasks that read load. Dropping it ends them.
@@ -242,7 +237,7 @@ impl ReaderState {
             tracing::debug!(source = %name, ?lost, "load reading ignored: prober stalled");
             return;
         }
-        self.totals.count_duration(took);
+        self.totals.took.note(took);
         self.record(name, &job.scope, read.result, read.started, read.ended);
     }
 
@@ -310,14 +305,6 @@ impl ReaderState {
 }
 
 impl LoadTotals {
-    fn count_duration(&mut self, took: Duration) {
-        self.count += 1;
-        self.time += took;
-        if let Some(index) = ProbeTotals::BOUNDS.iter().position(|bound| took <= *bound) {
-            self.took[index] += 1;
-        }
-    }
-
     /// Counts the results of gateways or URLs of a source: `None` for success, else the index of the reason.
     fn count_results(&mut self, source: &LoadSourceName, outcomes: impl IntoIterator<Item = Option<usize>>) {
         let (read, failed) = self.sources.entry(source.to_string()).or_default();

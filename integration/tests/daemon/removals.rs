@@ -177,7 +177,7 @@ fn prune_of_all_names_changes_nothing_until_it_is_allowed_or_their_targets_are_d
     assert!(all.status.success() && !is_served("a") && !is_served("b"), "{}", said(&all));
 
     assert!(prune(&server, &objects(&["a", "b"], port), &[]).status.success());
-    let is_up = || server.metric("fairway_target_status", "127.0.0.20") == 3.0;
+    let is_up = || server.metric("fairway_target_status", r#"address="127.0.0.20",monitor="port",state="up""#) == 1.0;
     wait_until("the target is up", LIMIT, is_up);
     drop(listener);
     wait_until("the target is down", LIMIT, || !is_up());

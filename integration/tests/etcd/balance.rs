@@ -73,7 +73,7 @@ fn balance_leader_decides_for_all_and_is_replaced() {
             && all.iter().all(|(_, epoch, taken)| *epoch == all[0].1 && *taken == all[0].2)
             && all[0].2[0].as_f64().is_some_and(|near| near < 100.0)
     });
-    assert_eq!(servers[1].metric("fairway_balance_role", r#"role="follows""#), 1.0);
+    assert_eq!(servers[1].metric("fairway_balance_role", r#"state="follows""#), 1.0);
     assert!(said(&servers[2].command(&["status"])).contains("follower: "));
     let ids = servers.each_ref().map(|server| state(server)["config"]["runtimeState"].clone());
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
@@ -151,7 +151,7 @@ fn servers_decide_alone_while_a_full_etcd_grants_no_lease() {
     assert!(said(&servers[0].command(&["status"])).contains("is full"));
     let log = servers[0].process.output();
     assert!(log.lines().any(|line| line.contains("balance leader changed") && line.contains("is full")), "{log}");
-    assert_eq!(servers[0].metric("fairway_balance_role", r#"role="local""#), 1.0);
+    assert_eq!(servers[0].metric("fairway_balance_role", r#"state="local""#), 1.0);
     assert_eq!(lead(&servers[1]).0, "local", "nobody leads it");
     let cluster = r#"{"name": "ap1", "addresses": ["192.0.2.3"]}"#;
     let refused = put(&servers[1], "/v1/clusters/ap1", cluster);

@@ -3,8 +3,9 @@
 use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
+
+use fairway_model::Durations;
 
 /// A call of the webhook, as `&str` a label of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
@@ -37,8 +38,8 @@ impl Call {
 /// Counts since the start.
 #[derive(Debug, Default)]
 pub struct CallCounts {
-    /// Calls by kind and status.
-    pub ended: BTreeMap<(Call, u16), Totals>,
+    /// Times of calls by kind and status.
+    pub ended: BTreeMap<(Call, u16), Durations>,
     /// Bytes of the last response to `GET /records`.
     pub answered: usize,
     /// Number of endpoints that clients created, changed or deleted.
@@ -54,13 +55,4 @@ impl Calls {
     pub fn counts(&self) -> MutexGuard<'_, CallCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Calls of one kind with one status.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Number of calls.
-    pub count: u64,
-    /// Their total time.
-    pub took: Duration,
 }

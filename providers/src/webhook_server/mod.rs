@@ -25,7 +25,7 @@ use async_trait::async_trait;
 
 pub use self::{
     adjust::{ENDPOINT_MAX, adjusted},
-    calls::{Call, CallCounts, Calls, Totals},
+    calls::{Call, CallCounts, Calls},
     edits::{Edits, edits},
     routes::{CallCheck, router, scope_of_path, token_of},
 };

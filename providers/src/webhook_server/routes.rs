@@ -118,9 +118,7 @@ fn route(path: &str, method: &Method) -> Result<(Call, Scope), Failed> {
 impl Webhook {
     fn ended(&self, call: Call, status: StatusCode, took: Duration) {
         let mut counts = self.calls.counts();
-        let totals = counts.ended.entry((call, status.as_u16())).or_default();
-        totals.count += 1;
-        totals.took += took;
+        counts.ended.entry((call, status.as_u16())).or_default().note(took);
     }
 
     /// Returns the error of a request that is not authorized.

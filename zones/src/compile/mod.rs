@@ -64,7 +64,8 @@ fn compile_with(
     options: &ServerOptions,
     previous: Option<&Snapshot>,
 ) -> Option<(Snapshot, Vec<Diagnostic>)> {
-    let (text, mut faults) = records::compile(zones, key)?;
+    let (mut text, mut faults) = records::compile(zones, key)?;
+    text.number_rows(previous.map(|previous| &*previous.text));
     let (snapshot, more) = upper::compile(desired, &Arc::new(text), zones, options, previous)?;
     faults.extend(more);
     Some((snapshot, faults))

@@ -1,5 +1,7 @@
 //! Compiles the records of zones to a layer of names.
 
+use std::collections::BTreeMap;
+
 use fairway_model::{Diagnostic, FileLocation, Name, Rtype, mix};
 use fairway_zonefile::ZoneData;
 
@@ -12,6 +14,7 @@ use crate::{
     entries::{EntryWriter, Extra, Head, Node},
     hash::digest,
     snapshot::{Layer, TextLayer, Zone},
+    tally::OTHER_ZONES,
     wire::{NameKey, ancestors},
 };
 
@@ -171,6 +174,7 @@ impl<'a> Compiler<'a> {
                     .unwrap_or_else(|_| unreachable!("an SOA is two names and five numbers: it always fits")),
                 denial: 0, // given with the other whole answers
                 parent: self.parent_of(&zone.origin),
+                row: OTHER_ZONES, // given later
             });
         }
     }
@@ -236,6 +240,7 @@ impl<'a> Compiler<'a> {
             layer: Layer { table: self.names.table, entries: self.entries.finish() },
             extras: extras.into(),
             zones: self.zones.into(),
+            rows: BTreeMap::new(), // given later
             labels_max: self.names.labels_max,
             labels_min: self.origins.zones.first().map_or(0, |zone| zone.origin.label_count()),
             id: self.id,

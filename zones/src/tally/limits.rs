@@ -11,7 +11,8 @@ use crate::{
 };
 
 /// Treatment of a response over a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum LimitAction {
     /// It is not sent.
     Drop,
@@ -22,18 +23,11 @@ pub enum LimitAction {
 impl LimitAction {
     /// All actions, in declared order.
     pub const ALL: [Self; 2] = [Self::Drop, Self::Truncate];
-
-    /// Returns the value of the metric's label.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Drop => "drop",
-            Self::Truncate => "truncate",
-        }
-    }
 }
 
 /// Reason why a query over UDP has no limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Exempt {
     /// Its client is in a network of the allowlist.
     Allowlist,
@@ -44,14 +38,6 @@ pub enum Exempt {
 impl Exempt {
     /// All reasons, in declared order.
     pub const ALL: [Self; 2] = [Self::Allowlist, Self::Cookie];
-
-    /// Returns the value of the metric's label.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Allowlist => "allowlist",
-            Self::Cookie => "cookie",
-        }
-    }
 }
 
 /// Counters of one worker thread.

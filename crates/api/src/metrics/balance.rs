@@ -7,6 +7,7 @@ use fairway_zones::ServingState;
 use super::Sheet;
 use crate::render::shares::{arrived, shares, slot};
 use fairway_control::{Published, Shared};
+use fairway_store::LeaderStatus;
 
 /// Writes the metrics of balancing.
 pub(super) fn write(
@@ -17,8 +18,8 @@ pub(super) fn write(
     loads: &[ClusterLoad],
 ) {
     if view.snapshot.uses_load() {
-        let role = [([shared.balance.leader.load().role.to_owned()], 1.0)];
-        sheet.gauges("fairway_balance_role", &["role"], role);
+        let role = [([], shared.balance.leader.load().role)];
+        sheet.state_sets("fairway_balance_role", [], &LeaderStatus::ROLES, role);
         let evidence = shared.balance.evidence.load();
         sheet.counter("fairway_load_reports_rejected_total", evidence.rejected_reports);
         sheet.counter("fairway_balance_failures_total", evidence.failed_decisions);

@@ -1,11 +1,6 @@
 //! Metrics of cluster load and of its sources.
 
-use std::time::Duration;
-
-use fairway_health::{
-    ProbeTotals,
-    load::{ClusterLoad, LoadStatus, LoadTotals, ReadError, SourceLoad},
-};
+use fairway_health::load::{ClusterLoad, GatewayWarning, LoadStatus, LoadTotals, ReadError, SourceLoad};
 
 use super::Sheet;
 
@@ -25,9 +20,8 @@ pub(super) fn write(sheet: &mut Sheet, loads: &[ClusterLoad], totals: &LoadTotal
     let ages = counts.iter().filter_map(|(cluster, report)| Some(([cluster.as_str()], report.age?.as_secs_f64())));
     sheet.gauges("fairway_cluster_load_age_seconds", &["cluster"], ages);
     let warned = loads.iter().flat_map(|load| {
-        let mut kinds: Vec<&str> = load.warnings.iter().map(|warning| warning.kind()).collect();
-        kinds.dedup();
-        kinds.into_iter().map(|kind| ([load.cluster.to_string(), kind.to_owned()], 1.0))
+        let is_warned = |kind: &str| load.warnings.iter().any(|warning| warning.kind() == kind);
+        GatewayWarning::KINDS.map(|kind| ([load.cluster.to_string(), kind.to_owned()], f64::from(is_warned(kind))))
     });
     sheet.gauges("fairway_cluster_warning", &["cluster", "warning"], warned);
     let exhausted = loads.iter().map(|load| ([load.cluster.to_string()], f64::from(load.is_exhausted)));
@@ -38,9 +32,5 @@ pub(super) fn write(sheet: &mut Sheet, loads: &[ClusterLoad], totals: &LoadTotal
         all.map(|(outcome, count)| ([source.clone(), outcome.to_owned()], count))
     });
     sheet.counters("fairway_load_reads_total", &["source", "outcome"], outcomes);
-    if totals.count > 0 {
-        let buckets: Vec<_> = ProbeTotals::BOUNDS.iter().map(Duration::as_secs_f64).zip(totals.took).collect();
-        let took = totals.time.as_secs_f64();
-        sheet.histogram("fairway_load_read_duration_seconds", &buckets, totals.count, took);
-    }
+    sheet.durations("fairway_load_read_duration_seconds", &[], [([""; 0], totals.took)]);
 }

@@ -3,13 +3,14 @@
 //! - `fairway_queries_total` = the sums of `fairway_responses_total` + `fairway_queries_dropped_total`.
 //! - `fairway_responses_total{rcode=…}` adds up to all responses; truncated, EDNS and ECS ones are among them.
 //! - `fairway_answers_total{pool,cluster}`: an answer that names several clusters counts once for each; answers of pools past
-//!   the bound of counters count under `pool="",cluster=""`.
+//!   the bound of counters count in `fairway_answers_other_total`.
 //! - `fairway_tcp_accepted_total` = `fairway_tcp_connections` + the sum of `fairway_tcp_closed_total`.
 //! - `fairway_udp_received_total` = answered + dropped + send errors of UDP.
 //! - `fairway_targets{status=…}` adds up to all targets.
+//! - `fairway_zone_queries_total{zone=…,type=…}` adds up to the queries that were looked up: no malformed or dropped ones.
 //! - `fairway_probes_total{outcome=…}` adds up to all completed probes.
 //! - `fairway_member_share_ratio{kind=…}` of a pool adds up to 1 for each kind that is known.
-//! - `fairway_webhook_calls_total{call=…,code=…}` adds up to all completed calls.
+//! - `fairway_webhook_calls_total{call=…,code=…}` adds up to all completed calls, as the counts of its histogram do.
 //! - `fairway_trace_spans_total{outcome=…}` adds up to the spans that have ended and no longer wait for their export.
 //! - `fairway_load_reads_total{outcome=…}` of a source adds up to all requests to its gateways.
 //!
@@ -21,22 +22,27 @@ mod hosts;
 mod kubernetes;
 mod load;
 mod publishing;
+mod requests;
 mod traces;
 mod webhook;
 mod wire;
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicU64, Ordering::Relaxed},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::SystemTime,
 };
-use std::time::SystemTime;
 
 use fairway_model::{HealthStatus, OverrideKind};
 use fairway_telemetry::Sheet;
 use fairway_transport::Counters;
-use fairway_zones::ServingState;
 use tokio::sync::Mutex;
 
+pub(crate) use self::requests::{RequestTimes, timed};
+use fairway_config::Settings;
 use fairway_control::{Control, Published, Readiness, Shared};
 
 /// Help text of each family. `docs/operations/metrics.md` says more.
@@ -49,6 +55,8 @@ pub struct Metrics {
     scraping: Mutex<()>,
     /// Counters of the DNS listeners, once they run.
     transports: OnceLock<Counters>,
+    /// Times of HTTP requests.
+    requests: RequestTimes,
 }
 
 /// The thread that writes the metrics panicked, which is a bug.
@@ -72,6 +80,7 @@ impl Metrics {
         let observer = shared.probes.checker.observer().await;
         let (loads, load_totals) = shared.probes.loads.states();
         let shared = Arc::clone(shared);
+        let requests = self.requests.all();
         let stats = self.transports.get().map(Counters::stats).unwrap_or_default();
         let write = move || {
             let (view, published) = (&serving.serving, &*serving.published);
@@ -85,7 +94,8 @@ impl Metrics {
             publishing::write(&mut sheet, &shared);
             webhook::write(&mut sheet, &shared, published);
             traces::write(&mut sheet, &shared);
-            write_control(&mut sheet, &shared, view, published);
+            requests::write(&mut sheet, requests);
+            write_control(&mut sheet, &shared, published);
             sheet.process();
             sheet.into_text()
         };
@@ -94,19 +104,19 @@ impl Metrics {
 }
 
 /// Writes the metrics of configuration, overrides, runtime state and state files.
-fn write_control(sheet: &mut Sheet, shared: &Shared, view: &ServingState, published: &Published) {
+fn write_control(sheet: &mut Sheet, shared: &Shared, published: &Published) {
     let counts = &shared.counts;
-    sheet.gauges("fairway_build_info", &["version"], [([env!("CARGO_PKG_VERSION")], 1.0)]);
-    sheet.gauges("fairway_config_info", &["snapshot"], [([format!("{:016x}", view.snapshot.id())], 1.0)]);
+    let build = [env!("CARGO_PKG_VERSION"), option_env!("FAIRWAY_REVISION").unwrap_or("unknown")];
+    sheet.gauges("fairway_build_info", &["version", "revision"], [(build, 1.0)]);
     for (name, value) in [
         ("fairway_ready", f64::from(*shared.lifecycle.readiness.borrow() == Readiness::Ready)),
-        ("fairway_config_generation", published.generation as f64),
         ("fairway_config_loaded_timestamp_seconds", published.loaded_at.secs() as f64),
         ("fairway_config_stale", f64::from(published.stale)),
         ("fairway_config_warnings", published.configured.warnings.len() as f64),
     ] {
         sheet.gauge(name, value);
     }
+    sheet.counter("fairway_config_generations_total", published.generation);
     let protections = shared.lifecycle.protections.get().into_iter().flatten();
     let protections = protections.map(|one| ([one.name], f64::from(one.missing.is_none())));
     sheet.gauges("fairway_protection_active", &["protection"], protections);
@@ -120,6 +130,18 @@ fn write_control(sheet: &mut Sheet, shared: &Shared, view: &ServingState, publis
     let active = |action| published.overrides.all().filter(|(_, spec)| spec.kind.action() == action).count();
     let overrides = actions.map(|action| ([action], active(action) as f64));
     sheet.gauges("fairway_overrides", &["action"], overrides);
+    let ends = published.overrides.all().map(|(id, spec)| {
+        let labels = [id.unwrap_or_default().to_owned(), spec.kind.scope(), spec.kind.action().to_owned()];
+        (labels, spec.expires.secs() as f64)
+    });
+    // Those of the configuration have no id; of equal ones the last end counts.
+    let ends = ends.fold(BTreeMap::new(), |mut ends, (labels, end)| {
+        let last: &mut f64 = ends.entry(labels).or_default();
+        *last = last.max(end);
+        ends
+    });
+    sheet.gauges("fairway_override_end_timestamp_seconds", &["id", "scope", "action"], ends);
+    write_certificates(sheet, &published.configured.settings);
     let transitions = [HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];
     let transitions =
         transitions.map(|to| ([to.to_string()], counts.transitions(to).map_or(0, |counter| counter.load(Relaxed))));
@@ -127,6 +149,19 @@ fn write_control(sheet: &mut Sheet, shared: &Shared, view: &ServingState, publis
     write_store(sheet, shared);
     sheet.counter("fairway_runtime_state_changes_total", counts.runtime_states.load(Relaxed));
     sheet.counter("fairway_state_write_failures_total", counts.write_failures.load(Relaxed));
+}
+
+/// Writes when the certificates of the listeners expire.
+fn write_certificates(sheet: &mut Sheet, settings: &Settings) {
+    let webhook = settings.webhook.as_ref().and_then(|webhook| webhook.tls.as_ref());
+    let listeners = [("http", settings.access.tls.as_ref()), ("webhook", webhook)];
+    let rows =
+        listeners.into_iter().filter_map(|(listener, tls)| Some((listener, tls?))).flat_map(|(listener, tls)| {
+            let [server, client_ca] = tls.not_after();
+            let ends = [("server", server), ("clientCa", client_ca)];
+            ends.into_iter().filter_map(move |(part, end)| Some(([listener, part], end? as f64)))
+        });
+    sheet.gauges("fairway_tls_certificate_not_after_timestamp_seconds", &["listener", "certificate"], rows);
 }
 
 /// Returns the row of a counter with one label.

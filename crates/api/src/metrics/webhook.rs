@@ -12,10 +12,10 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared, published: &Published) {
     let Some((ledger, calls)) = shared.declarations.webhook.get() else { return };
     let counts = calls.counts();
     let labels = |(call, code): &(Call, u16)| [<&str>::from(call).to_owned(), code.to_string()];
-    let rows = counts.ended.iter().map(|(key, totals)| (labels(key), totals.count));
+    let rows = counts.ended.iter().map(|(key, took)| (labels(key), took.count));
     sheet.counters("fairway_webhook_calls_total", &["call", "code"], rows);
-    let took = counts.ended.values().map(|totals| totals.took.as_secs_f64()).sum();
-    sheet.seconds("fairway_webhook_call_duration_seconds_total", took);
+    let took = counts.ended.iter().map(|(key, took)| (labels(key), *took));
+    sheet.durations("fairway_webhook_call_duration_seconds", &["call", "code"], took);
     sheet.counter("fairway_webhook_changes_total", counts.changed as u64);
     sheet.gauge("fairway_webhook_response_bytes", counts.answered as f64);
     sheet.gauge("fairway_webhook_response_large", f64::from(counts.answered > ANSWER_LARGE));

@@ -1,9 +1,13 @@
 //! Metrics of queries, responses and transports.
 
-use fairway_zones::{CookieStatus, Dropped, Exempt, LimitAction, LimitCounts, ResponseKind, ServingState, Tallies};
+use std::time::Duration;
+
+use fairway_zones::{
+    COUNTED_TYPES, CookieStatus, Dropped, Exempt, LimitAction, LimitCounts, ResponseKind, ServingState, Tallies,
+};
 
 use super::Sheet;
-use fairway_transport::{CloseReason, Stats};
+use fairway_transport::{ANSWER_BOUNDS, CloseReason, Stats};
 
 /// Writes the metrics of packets.
 pub(super) fn write(sheet: &mut Sheet, tallies: &Tallies, stats: &Stats, view: &ServingState) {
@@ -13,9 +17,10 @@ pub(super) fn write(sheet: &mut Sheet, tallies: &Tallies, stats: &Stats, view: &
     let responses = (0..).zip(tallies.rcodes).map(|(code, count)| ([rcode(code)], count));
     let responses = responses.filter(|(code, count)| *count > 0 || RCODES_ALWAYS.contains(&code[0].as_str()));
     sheet.counters("fairway_responses_total", &["rcode"], responses);
-    let drops = Dropped::ALL.into_iter().zip(tallies.drops).map(|(why, count)| ([why.as_str()], count));
+    let drops = Dropped::ALL.into_iter().zip(tallies.drops).map(|(why, count)| ([<&str>::from(why)], count));
     sheet.counters("fairway_queries_dropped_total", &["reason"], drops);
-    let cookies = CookieStatus::ALL.into_iter().zip(tallies.cookies).map(|(status, count)| ([status.as_str()], count));
+    let cookies =
+        CookieStatus::ALL.into_iter().zip(tallies.cookies).map(|(status, count)| ([<&str>::from(status)], count));
     sheet.counters("fairway_cookies_total", &["status"], cookies);
     write_limits(sheet, &tallies.limits);
     for (name, value) in [
@@ -30,8 +35,10 @@ pub(super) fn write(sheet: &mut Sheet, tallies: &Tallies, stats: &Stats, view: &
         sheet.counter(name, value);
     }
     let slots = view.snapshot.slots().iter().map(|slot| [slot.pool.as_str(), slot.cluster.as_str()]);
-    let answers = std::iter::once(["", ""]).chain(slots).zip(tallies.answers.iter().copied());
-    sheet.counters("fairway_answers_total", &["pool", "cluster"], answers);
+    let mut answers = tallies.answers.iter().copied();
+    sheet.counter("fairway_answers_other_total", answers.next().unwrap_or_default());
+    sheet.counters("fairway_answers_total", &["pool", "cluster"], slots.zip(answers));
+    write_questions(sheet, tallies, view);
     write_transports(sheet, stats);
     let zones = || view.snapshot.zones().map(|zone| ([zone.origin.to_string()], zone));
     let serials = zones().map(|(name, zone)| (name, f64::from(zone.serial)));
@@ -40,13 +47,29 @@ pub(super) fn write(sheet: &mut Sheet, tallies: &Tallies, stats: &Stats, view: &
     sheet.gauges("fairway_zone_records", &["zone"], records);
 }
 
+/// Writes the questions by zone and type: of each zone A and AAAA, and the other types that were asked for.
+fn write_questions(sheet: &mut Sheet, tallies: &Tallies, view: &ServingState) {
+    let types = COUNTED_TYPES.iter().map(ToString::to_string).chain(["other".to_owned()]);
+    let types: Vec<String> = types.collect();
+    let rows = view.snapshot.question_rows().flat_map(|(zone, first)| {
+        let zone = zone.map_or_else(str::to_owned, ToString::to_string);
+        let counts = tallies.questions.iter().copied().skip(first);
+        let rows = types.iter().zip(counts).map(move |(rtype, count)| ([zone.clone(), rtype.clone()], count));
+        rows.filter(|([_, rtype], count)| *count > 0 || TYPES_ALWAYS.contains(&rtype.as_str()))
+    });
+    sheet.counters("fairway_zone_queries_total", &["zone", "type"], rows);
+}
+
+/// Types that are written even if they are 0, so that rates have a start.
+const TYPES_ALWAYS: [&str; 2] = ["A", "AAAA"];
+
 fn write_limits(sheet: &mut Sheet, counts: &LimitCounts) {
     let limited = ResponseKind::ALL.into_iter().zip(counts.limited).flat_map(|(kind, counts)| {
         let actions = LimitAction::ALL.into_iter().zip(counts);
-        actions.map(move |(action, count)| ([kind.as_str(), action.as_str()], count))
+        actions.map(move |(action, count)| ([<&str>::from(kind), <&str>::from(action)], count))
     });
     sheet.counters("fairway_responses_limited_total", &["kind", "action"], limited);
-    let exempt = Exempt::ALL.into_iter().zip(counts.exempt).map(|(why, count)| ([why.as_str()], count));
+    let exempt = Exempt::ALL.into_iter().zip(counts.exempt).map(|(why, count)| ([<&str>::from(why)], count));
     sheet.counters("fairway_rate_limit_exempt_total", &["reason"], exempt);
 }
 
@@ -59,6 +82,7 @@ fn write_transports(sheet: &mut Sheet, stats: &Stats) {
         ("fairway_udp_send_errors_total", stats.udp.send_errors),
         ("fairway_udp_receive_errors_total", stats.udp.receive_errors),
         ("fairway_udp_batches_total", stats.udp.batches),
+        ("fairway_udp_sent_bytes_total", stats.udp.bytes),
         ("fairway_worker_panics_total", stats.udp.panics),
         ("fairway_tcp_accepted_total", stats.tcp.accepted),
         ("fairway_tcp_messages_total", stats.tcp.messages),
@@ -66,6 +90,9 @@ fn write_transports(sheet: &mut Sheet, stats: &Stats) {
     ] {
         sheet.counter(name, value);
     }
+    let times = &stats.udp.times;
+    let buckets: Vec<_> = ANSWER_BOUNDS.iter().map(Duration::as_secs_f64).zip(times.between).collect();
+    sheet.histogram("fairway_udp_answer_duration_seconds", &buckets, times.count, times.nanos as f64 / 1e9);
     sheet.gauge("fairway_tcp_connections", stats.tcp.active() as f64);
     let closed = CloseReason::ALL.iter().map(|&why| ([<&str>::from(why)], stats.tcp.closed(why)));
     sheet.counters("fairway_tcp_closed_total", &["reason"], closed);

@@ -20,6 +20,21 @@ fn answer_reaches_the_client_of_its_query() {
 }
 
 #[test]
+fn answers_of_one_batch_in_sixteen_are_timed() {
+    let (server, at) = echo_on("127.0.0.1:0", 1);
+    let client = client("127.0.0.1:0");
+    for number in 0..33 {
+        ask(&client, at, &packet(number, if number == 16 { "SLOW" } else { "hello" }));
+    }
+    let stats = || server.counters().stats().udp;
+    until("the count", || stats().times.count == 3);
+    let times = stats().times;
+    assert!(times.nanos > 10_000_000, "one took 10 ms: {times:?}");
+    assert!(times.between[9] >= 1 || times.between.iter().sum::<u64>() < 3, "over 10 ms: {times:?}");
+    assert_eq!(stats().bytes, 32 * 17 + 16, "bytes of all answers");
+}
+
+#[test]
 fn spare_workers_answer_in_turn_during_a_computation() {
     let (server, at) = echo_on("127.0.0.1:0", 1);
     let client = client("127.0.0.1:0");
