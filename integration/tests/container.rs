@@ -1,44 +1,25 @@
 //! The steps of `deploy/container/Dockerfile` and the `docker run` of README.md, performed in a folder that becomes the root of the server
-//! (chroot), with the files, the user, the rights and the mounts of the container. The base image is replaced by the shared libraries of
-//! the program. Needs root.
+//! (chroot), with the files, the user, the rights and the mounts of the container. Needs root.
 #![cfg(feature = "real")]
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fs,
     net::SocketAddr,
-    os::unix::fs::{PermissionsExt, chown},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
     time::Duration,
 };
 
 use fairway_integration::{
+    image::Image,
     load::wait_answer,
     real::{Process, fairway_binary, free_port, http_get, root, wait_until},
 };
 use tempfile::TempDir;
 
 const LIMIT: Duration = Duration::from_secs(30);
-
-/// A copy from the build stage.
-#[derive(Debug)]
-struct Copied {
-    from: PathBuf,
-    /// User and group; root if it has none.
-    owner: Option<(u32, u32)>,
-    to: PathBuf,
-}
-
-/// The last stage of a Dockerfile.
-#[derive(Debug, Default)]
-struct Image {
-    copies: Vec<Copied>,
-    environment: BTreeMap<String, String>,
-    user: String,
-    entrypoint: Vec<String>,
-    ports: BTreeSet<String>,
-}
 
 /// The `docker run` of README.md.
 #[derive(Debug, Default)]
@@ -93,81 +74,13 @@ impl Run {
     }
 }
 
-fn owner(text: &str) -> (u32, u32) {
-    let (user, group) = text.split_once(':').expect("USER:GROUP");
-    (user.parse().expect("a number"), group.parse().expect("a number"))
-}
-
-impl Image {
-    /// Reads the last stage. Panics on an instruction that this test does not perform.
-    fn read(dockerfile: &str) -> Self {
-        let (_, stage) = dockerfile.rsplit_once("\nFROM ").expect("two stages");
-        let mut image = Self::default();
-        for line in stage.lines().skip(1).filter(|line| !line.is_empty()) {
-            let (instruction, rest) = line.split_once(' ').expect("an instruction with arguments");
-            match instruction {
-                "COPY" => image.copy(rest),
-                "ENV" => image.environment.extend(rest.split(' ').map(|pair| {
-                    let (name, value) = pair.split_once('=').expect("NAME=VALUE");
-                    (name.to_owned(), value.to_owned())
-                })),
-                "USER" => image.user = rest.to_owned(),
-                "ENTRYPOINT" => image.entrypoint = serde_json::from_str(rest).expect("a JSON array"),
-                "EXPOSE" => image.ports.extend(rest.split(' ').map(str::to_owned)),
-                // It changes no file and no right.
-                "VOLUME" => {}
-                other => panic!("{other} is not performed by this test"),
-            }
-        }
-        image
-    }
-
-    fn copy(&mut self, rest: &str) {
-        let (flags, paths): (Vec<_>, Vec<_>) = rest.split(' ').partition(|word| word.starts_with("--"));
-        let owner = flags.iter().find_map(|flag| flag.strip_prefix("--chown=")).map(owner);
-        let [from, to] = paths[..] else { panic!("{rest}: not one source and one destination") };
-        self.copies.push(Copied { from: from.into(), owner, to: to.into() });
-    }
-
-    /// Performs the copies below `base`, as Docker does: root owns what has no `--chown`, and parents are created with mode 0755.
-    fn build(&self, base: &Path) {
-        for Copied { from, owner, to } in &self.copies {
-            let to = base.join(to.strip_prefix("/").expect("absolute"));
-            fs::create_dir_all(to.parent().expect("it is no root")).expect("the folder can be written");
-            match from.to_str().expect("UTF-8") {
-                "/src/target/dist/fairway" => fs::copy(fairway_binary(), &to).map(drop),
-                "/image/data" => {
-                    fs::create_dir(&to).and_then(|()| fs::set_permissions(&to, PermissionsExt::from_mode(0o700)))
-                }
-                path => fs::copy(path, &to).map(drop),
-            }
-            .unwrap_or_else(|error| panic!("{}: {error}", from.display()));
-            let (user, group) = owner.unwrap_or((0, 0));
-            chown(&to, Some(user), Some(group)).expect("this test runs as root");
-        }
-    }
-}
-
-/// Copies the shared libraries of the program: all that it needs of the base image.
-fn base_image(base: &Path) {
-    let output = Command::new("ldd").arg(fairway_binary()).output().expect("ldd is part of libc-bin");
-    let text = String::from_utf8(output.stdout).expect("UTF-8");
-    for library in text.split_whitespace().filter(|word| word.starts_with('/')) {
-        let to = base.join(&library[1..]);
-        fs::create_dir_all(to.parent().expect("it is no root")).expect("the folder can be written");
-        fs::copy(library, to).unwrap_or_else(|error| panic!("{library}: {error}"));
-    }
-}
-
 #[test]
 fn image_starts_by_the_commands_of_the_readme() {
-    let dockerfile = fs::read_to_string(root().join("deploy/container/Dockerfile")).expect("it is in the tree");
-    let image = Image::read(&dockerfile);
+    let image = Image::read();
     let folder = TempDir::new().expect("a temporary folder");
     // The user of the image has to pass through it.
     fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).expect("it is ours");
     let base = folder.path();
-    base_image(base);
     image.build(base);
 
     // What an operator mounts: the example, with gateways that are on this machine if anywhere.
