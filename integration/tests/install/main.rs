@@ -1,8 +1,9 @@
 //! Tests of everything in `deploy/` with the programs that read it: the Helm chart by helm and a real Kubernetes API, the Pod of the chart by the
-//! image's files.
+//! image's files, alerts and dashboard by a real Prometheus.
 #![cfg(feature = "real")]
 
 mod chart;
+mod monitoring;
 mod pod;
 
 use std::{
