@@ -22,6 +22,9 @@ publish:
     - { name: file, zones: [pub.example], file: pub.zone, aliases: [{ name: shop.pub.example, of: shop.gslb.example, as: addresses }] }
 "#;
 
+/// A metric of listeners with TLS, which this server has not; `metrics.rs` tests it.
+const OF_TLS: &str = "fairway_tls_certificate_not_after_timestamp_seconds";
+
 const KUBECONFIG: &str = "apiVersion: v1
 kind: Config
 clusters: [{ name: c, cluster: { server: \"https://127.0.0.1:1\" } }]
@@ -152,7 +155,7 @@ fn every_expression_has_a_result_in_prometheus() {
         metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     for [name, expression, _] in alerts() {
         for metric in metrics_in(&expression) {
-            assert!(exported.contains(metric), "{name}: the server has no metric {metric}");
+            assert!(metric == OF_TLS || exported.contains(metric), "{name}: the server has no metric {metric}");
         }
         query(&prometheus, &expression).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
