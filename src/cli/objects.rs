@@ -223,8 +223,9 @@ async fn send(files: &[PathBuf], server: &ServerArgs, applying: &Applying) -> an
     })?;
     client(server)?.apply(&sections.to_json(), applying).await.map_err(|error| match error {
         ClientError::Refused { at, problem: Problem { detail, errors, .. }, .. } if !errors.is_empty() => {
-            let summary = detail.split(": ").next().unwrap_or_default();
-            anyhow!("{at}: nothing was changed: {summary}\n{}", error_lines(&sections, &errors))
+            let summary = detail.strip_prefix("nothing was changed: ").unwrap_or(&detail).split(": ").next();
+            let lines = error_lines(&sections, &errors);
+            anyhow!("{at}: nothing was changed: {}\n{lines}", summary.unwrap_or_default())
         }
         other => other.into(),
     })

@@ -48,7 +48,7 @@ fn documents_of_standard_input_are_applied_and_printed_as_they_were() {
         }
     }
     for key in ["pools/shop", "pool/shop"] {
-        assert!(said(&server.command(&["store", "history", key])).contains("author"), "{key}");
+        assert!(said(&server.command(&["store", "history", key])).contains("local user"), "{key}");
     }
 }
 
