@@ -190,7 +190,7 @@ pub(crate) fn write_traced<T: Trace>(
     if query.refusal.is_some() || client.port == 0 || out.len() < OUT_MIN {
         return response.reject(out, trace);
     }
-    tally.question(serving.snapshot.row(*found), query.rtype);
+    tally.question(&serving.snapshot, *found, query.rtype);
     let fast = if T::LISTENS { None } else { response.fast_path(out) };
     let (length, rcode) = fast.unwrap_or_else(|| response.write(out, trace));
     response.sample(rcode, &out[..length]);
@@ -304,11 +304,17 @@ impl<'a> Response<'a> {
     /// Notes the query for the query log if it is sampled, with its response.
     #[inline(always)]
     fn sample(&self, rcode: Rcode, message: &[u8]) {
-        let Self { query, client, tally, .. } = self;
-        if tally.is_sampled() {
-            let subnet = query.edns.as_ref().and_then(|edns| edns.ecs.as_ref()).and_then(Ecs::network);
-            tally.sample(client, subnet, message, rcode, self.now.0);
+        if self.tally.is_sampled() {
+            self.note_sample(rcode, message);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_sample(&self, rcode: Rcode, message: &[u8]) {
+        let Self { query, client, tally, .. } = self;
+        let subnet = query.edns.as_ref().and_then(|edns| edns.ecs.as_ref()).and_then(Ecs::network);
+        tally.sample(client, subnet, message, rcode, self.now.0);
     }
 
     #[cold]

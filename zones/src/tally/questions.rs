@@ -5,7 +5,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use fairway_model::{Name, Rtype};
 
 use super::{Counter, Tally};
-use crate::snapshot::{Snapshot, TextLayer};
+use crate::{
+    lookup::Found,
+    snapshot::{Snapshot, TextLayer},
+};
 
 /// Types with a counter of their own. Others are counted together, in the place after these.
 pub const COUNTED_TYPES: [Rtype; TYPES - 1] = [
@@ -36,7 +39,7 @@ const ZONES_COUNTED: usize = 254;
 /// Counters of a thread: 32 KiB.
 const PLACES: usize = (ZONES_COUNTED + 2) * TYPES;
 /// Place of each type up to CAA (257), the highest that is counted.
-const PLACE_OF_TYPE: [u8; 258] = {
+static PLACE_OF_TYPE: [u8; 258] = {
     let (mut places, mut place) = ([TYPES as u8 - 1; 258], 0);
     while place < COUNTED_TYPES.len() {
         places[COUNTED_TYPES[place].0 as usize] = place as u8;
@@ -63,9 +66,10 @@ impl Questions {
 }
 
 impl Tally {
-    /// Counts a question. `row` is that of its zone.
+    /// Counts a question by the zone in which its name was found.
     #[inline(always)]
-    pub(crate) fn question(&self, row: u8, rtype: Rtype) {
+    pub(crate) fn question(&self, snapshot: &Snapshot, found: Found, rtype: Rtype) {
+        let row = snapshot.row(found);
         let place = PLACE_OF_TYPE.get(usize::from(rtype.0)).map_or(TYPES - 1, |place| usize::from(*place) % TYPES);
         self.questions.0[usize::from(row) * TYPES + place].add(1);
     }
