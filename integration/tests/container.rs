@@ -1,4 +1,4 @@
-//! The steps of `deploy/container/Dockerfile` and the `docker run` of README.md, performed in a folder that becomes the root of the server
+//! The steps of `deploy/container/Dockerfile` and the `docker run` of the manual, performed in a folder that becomes the root of the server
 //! (chroot), with the files, the user, the rights and the mounts of the container. Needs root.
 #![cfg(feature = "real")]
 
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The `docker run` of README.md.
+/// The `docker run` of the manual.
 #[derive(Debug, Default)]
 struct Run {
     /// Files of the operator's folder, and their paths in the container.
@@ -34,9 +34,9 @@ struct Run {
 }
 
 impl Run {
-    /// Reads the command. Panics on a flag that this test does not perform, and if README.md builds an image of another name.
-    fn read(readme: &str) -> Self {
-        let command = readme.lines().find_map(|line| line.strip_prefix("docker run ")).expect("README.md has it");
+    /// Reads the command. Panics on a flag that this test does not perform, and if the manual builds an image of another name.
+    fn read(page: &str) -> Self {
+        let command = page.lines().find_map(|line| line.strip_prefix("docker run ")).expect("the page has it");
         let (mut run, mut words) = (Self::default(), command.split(' '));
         while let Some(word) = words.next() {
             match word {
@@ -46,7 +46,7 @@ impl Run {
                 image => run.image = image.to_owned(),
             }
         }
-        assert!(readme.contains(&format!(" -t {} .\n", run.image)), "README.md builds no image {:?}", run.image);
+        assert!(page.contains(&format!(" -t {} .\n", run.image)), "the page builds no image {:?}", run.image);
         run
     }
 
@@ -75,7 +75,7 @@ impl Run {
 }
 
 #[test]
-fn image_starts_by_the_commands_of_the_readme() {
+fn image_starts_by_the_commands_of_the_manual() {
     let image = Image::read();
     let folder = TempDir::new().expect("a temporary folder");
     // The user of the image has to pass through it.
@@ -91,7 +91,7 @@ fn image_starts_by_the_commands_of_the_readme() {
     assert!(!example.contains("2001:db8"), "the example has further addresses: {example}");
     let operator = TempDir::new().expect("a temporary folder");
     fs::write(operator.path().join("fairway.yaml"), example).expect("the folder can be written");
-    let run = Run::read(&fs::read_to_string(root().join("README.md")).expect("it is in the tree"));
+    let run = Run::read(&fs::read_to_string(root().join("docs/deploy/container.md")).expect("it is in the tree"));
     run.perform(operator.path(), base);
     let data_dir = Path::new(&image.environment["FAIRWAY_DATA_DIR"]);
     assert!(run.volumes.iter().any(|volume| data_dir == volume), "{data_dir:?} is no volume: {run:?}");

@@ -1,7 +1,7 @@
 //! The real external-dns of several clusters, over real kube-apiservers, contributes names over the webhook.
 #![cfg(feature = "real")]
 
-mod readme;
+mod manual;
 mod sources;
 mod tls;
 mod upgrade;

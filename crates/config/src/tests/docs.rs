@@ -115,7 +115,8 @@ fn every_fragment_in_other_pages_of_the_manual_loads() {
 #[test]
 fn configuration_of_the_readme_passes_the_check() {
     let text = fs::read_to_string(docs().join("../README.md")).unwrap();
-    let block = text.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a configuration");
+    let mut blocks = text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let block = blocks.find(|block| block.contains("\nlisten:")).expect("a configuration");
     let folder = Folder::new(&[("fairway.yaml", block)]);
     folder.write("gslb.example.zone", "$TTL 1h\n@ SOA ns1 hostmaster 1 4h 15m 2w 5m\n@ NS ns1\nns1 A 192.0.2.53\n");
     let source = Source::Path(folder.path().join("fairway.yaml"));

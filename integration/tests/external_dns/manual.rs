@@ -1,4 +1,4 @@
-//! The commands of README.md that start external-dns, with every version that they are for.
+//! The commands of docs/start/external-dns.md that start external-dns, with every version that they are for.
 
 use std::{fs, net::SocketAddr, process::Command};
 
@@ -11,16 +11,16 @@ use super::SHOP;
 
 const CLUSTERS: [(&str, &str); 2] = [("east", "203.0.113.10"), ("west", "203.0.113.20")];
 
-/// Returns the words of the command of README.md that begins with these words, without those. Lines that end in a backslash go on.
+/// Returns the words of the command of the page that begins with these words, without those. Lines that end in a backslash go on.
 fn words(start: &str) -> Vec<String> {
-    let readme = fs::read_to_string(root().join("README.md")).expect("README.md");
-    let (_, rest) = readme.split_once(start).unwrap_or_else(|| panic!("README.md has no {start:?}"));
+    let page = fs::read_to_string(root().join("docs/start/external-dns.md")).expect("the page");
+    let (_, rest) = page.split_once(start).unwrap_or_else(|| panic!("the page has no {start:?}"));
     let joined = rest.replace("\\\n", " ");
     let line = joined.lines().next().expect("the rest of the line");
     line.split_whitespace().filter(|word| *word != "&").map(str::to_owned).collect()
 }
 
-/// Starts an external-dns as README.md does for this cluster, with the kubeconfig and the ports of the test.
+/// Starts an external-dns as the page does for this cluster, with the kubeconfig and the ports of the test.
 fn start(part: &str, cluster: &Cluster, name: &str, webhook: SocketAddr) -> Process {
     let kubeconfig = format!("--kubeconfig={name}");
     let of_test = |word: String| match word.split_once('=') {
@@ -37,7 +37,7 @@ fn start(part: &str, cluster: &Cluster, name: &str, webhook: SocketAddr) -> Proc
 }
 
 #[test]
-fn commands_of_the_readme_contribute_and_withdraw_with_each_version() {
+fn commands_of_the_manual_contribute_and_withdraw_with_each_version() {
     let clusters = CLUSTERS.map(|(name, _)| Cluster::start(name));
     for part in ["external-dns", "external-dns-next"] {
         let (server, webhook) = server();
