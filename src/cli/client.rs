@@ -21,8 +21,8 @@ use fairway_api_types::client::{CONTROL_SOCKET, Client, Reach, Remote};
 pub(super) struct ServerArgs {
     /// Data folder of the server, to call it over its socket `control.sock`. Environment: FAIRWAY_DATA_DIR.
     ///
-    /// Only root and the user of the server can open the socket. Without folder and URL, the server is called that is found running on
-    /// this machine: with the default data folder of `serve` for this user, with /var/lib/fairway, or at http://127.0.0.1:8053.
+    /// Only root and the user of the server can open the socket. Without folder and URL, the server is called whose socket accepts a
+    /// connection: in the default data folder of `serve` for this user, or in /var/lib/fairway.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "server")]
     data_dir: Option<PathBuf>,
 
@@ -64,8 +64,9 @@ pub(super) fn client(args: &ServerArgs) -> anyhow::Result<Client> {
     Ok(Client::new(reach))
 }
 
-/// Returns the server on this machine that accepts a connection: on the socket in the data folder of this user, on that of the service,
-/// or on the default address for HTTP.
+/// Returns the server on this machine whose socket accepts a connection: in the default data folder of this user, or in that of the service.
+///
+/// The default address for HTTP is only named in the error: any user of this machine may listen there, and objects may hold private keys.
 fn running() -> anyhow::Result<Reach> {
     let service = PathBuf::from(SERVICE_DATA_DIR);
     let mut folders: Vec<PathBuf> = fairway_config::data_dir(&variable).into_iter().collect();
@@ -77,11 +78,13 @@ fn running() -> anyhow::Result<Reach> {
             Err(error) => tried.push(format!("{}: {error}", socket.display())),
         }
     }
-    match TcpStream::connect_timeout(&DEFAULT_HTTP, HTTP_PATIENCE) {
-        Ok(_) => return Ok(Reach::Http(DEFAULT_HTTP)),
-        Err(error) => tried.push(format!("http://{DEFAULT_HTTP}: {error}")),
-    }
-    bail!("no running server found; name it with --data-dir or --server; tried {}", tried.join(", "))
+    let hint = match TcpStream::connect_timeout(&DEFAULT_HTTP, HTTP_PATIENCE) {
+        Ok(_) => format!(
+            "; a server accepts connections at {DEFAULT_HTTP}: if it is fairway, add --server http://{DEFAULT_HTTP}"
+        ),
+        Err(_) => String::new(),
+    };
+    bail!("no running server found; name it with --data-dir or --server; tried {}{hint}", tried.join(", "))
 }
 
 /// Data folder of a server that runs as root or as a service.
