@@ -346,7 +346,7 @@ const RESTARTS: u32 = 100;
 const SILENCE: Duration = Duration::from_secs(120);
 
 #[test]
-#[ignore = "takes ten minutes; see bench/README.md"]
+#[ignore = "takes 12 to 22 minutes; see bench/README.md"]
 fn outages_of_an_api_server_change_no_answer() {
     let port = gateways();
     let mut eu = cluster("eu1", GATEWAYS[0], 1, "");
