@@ -8,6 +8,10 @@ from .rust import Source, without_tests
 LONG_FUNCTION, LONG_FILE, LARGE_CIRCLE = 60, 500, 8
 # Replaced by later issues, see integration/prose/exceptions.tsv.
 REPLACED_LATER = ("src/page/", "crates/api/src/page/")
+# Pages that are not counted as the manual: what a reader looks up, and how something works inside.
+REFERENCE = ("config/", "examples/", "monitors/", "reference/", "api.md", "cli.md", "glossary.md", "transports.md",
+             "operations/alerts.md", "operations/limits.md", "operations/metrics.md")
+INTERNALS = ("decisions/", "internals/", "performance.md", "threat-model.md")
 
 
 def unpack(revision, folder):
@@ -70,6 +74,18 @@ def glossary_rows(folder):
     return len(rows) - 2 * heads
 
 
+def manual(folder):
+    """Returns the words of the manual without reference and internals, and the fenced blocks of all pages by their language."""
+    docs = os.path.join(folder, "docs")
+    found = [os.path.join(place, name) for place, _, names in os.walk(docs) for name in names if name.endswith(".md")]
+    pages = {os.path.relpath(path, docs): read(path) for path in found} | {"../README.md": read(os.path.join(folder, "README.md"))}
+    words = sum(len(text.split()) for page, text in pages.items() if not page.startswith(REFERENCE + INTERNALS))
+    blocks = dict.fromkeys(("console", "text", "other"), 0)
+    for language in re.findall(r"^ *```(.*)\n(?:.*\n)*? *```$", "\n".join(pages.values()), re.M):
+        blocks[language if language in blocks else "other"] += 1
+    return words, blocks
+
+
 def binary():
     path = os.path.join(ROOT, "target", "dist", "fairway")
     return f"{os.path.getsize(path) / 1e6:.1f} MB" if os.path.exists(path) else "not built (cargo build --profile dist)"
@@ -109,6 +125,7 @@ def measure(revision, folder):
     # The same settings for every revision, so that denser lines do not count as fewer.
     write(os.path.join(folder, "rustfmt.toml"), 'edition = "2024"\nmax_width = 120\nuse_small_heuristics = "Default"\n')
     subprocess.run(["cargo", "fmt", "--all"], cwd=folder, check=True)
+    words, blocks = manual(folder)
     by_size = sorted(lines.items(), key=lambda l: -l[1])
     large = [c for of in found.values() for c in of if len(c) > LARGE_CIRCLE]
     figures = [
@@ -119,6 +136,8 @@ def measure(revision, folder):
         ("code lines without generated ones, as written", f"{as_written:,}", ""),
         ("functions over 60 lines; files over 500", f"{len(functions)}; {len(long_files)}", "0; ≤ 3"),
         ("glossary rows", str(glossary_rows(folder)), "≤ 60"),
+        ("words of the manual outside reference and internals", f"{words:,}", "≤ 30,000"),
+        ("fenced blocks of the manual: console; text; others", "; ".join(map(str, blocks.values())), ""),
     ]
     if not revision:
         figures += [("words of the prose lint's list", prose(), "0"), ("shipped binary", binary(), "≤ 35 MB")]

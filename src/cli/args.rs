@@ -352,7 +352,7 @@ Examples:
   fairway simulate --random 20 --rows death,drain --seed 7
   fairway simulate --random 200 --rows all")]
 pub(super) struct SimulateArgs {
-    /// Scenario files; docs/simulate.md describes the format.
+    /// Scenario files; docs/reference/scenario.md describes the format.
     #[arg(value_name = "SCENARIO", required_unless_present = "random", value_hint = ValueHint::FilePath)]
     pub(super) scenarios: Vec<PathBuf>,
 

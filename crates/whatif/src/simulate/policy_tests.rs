@@ -98,7 +98,7 @@ fn errors_outside_the_pool_name_their_key() {
         |figure: &str, cluster: &str| json!({ "figure": figure, "cluster": cluster, "from": 0, "to": 1, "atMost": 1 });
     assert_eq!(goal(of("load", "a")), "");
     assert_eq!(goal(of("load", "z")), "goals: \"z\" is not a declared cluster");
-    assert_eq!(goal(of("peak", "a")), "goals: \"peak\" is not a figure; docs/simulate.md lists them");
+    assert_eq!(goal(of("peak", "a")), "goals: \"peak\" is not a figure; docs/reference/scenario.md lists them");
     assert!(error(&|file| file["begins"] = json!("now")).starts_with("begins: "));
     assert_eq!(error(&|file| file["latencies"] = json!({ "detour": -1 })), "latencies.detour: -1 is not from 0 to 100");
 }

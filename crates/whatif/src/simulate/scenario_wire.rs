@@ -394,7 +394,7 @@ fn event(
             let error = value.as_f64().ok_or("events: measured: give the largest relative error of a latency")?;
             Event::Measured(bounded("events: measured", error, 0.0..=1.0)?)
         }
-        _ => return Err(format!("events: {kind}: {value} is not an event; docs/simulate.md lists them")),
+        _ => return Err(format!("events: {kind}: {value} is not an event; docs/reference/scenario.md lists them")),
     })
 }
 
@@ -409,8 +409,8 @@ fn goal(wire: &GoalWire, clusters: &[SimulatedCluster], at: &impl Fn(f64) -> Dur
         (Some(Figure::Load(_)), None) | (_, Some(_)) => None,
         (figure, None) => figure,
     };
-    let figure =
-        figure.ok_or_else(|| format!("goals: {:?} is not a figure; docs/simulate.md lists them", wire.figure))?;
+    let figure = figure
+        .ok_or_else(|| format!("goals: {:?} is not a figure; docs/reference/scenario.md lists them", wire.figure))?;
     if wire.at_least.is_none() && wire.at_most.is_none() {
         return Err(format!("goals: {}: give `atLeast`, `atMost` or both", wire.figure));
     }

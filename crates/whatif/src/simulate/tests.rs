@@ -164,7 +164,7 @@ fn scenario_errors_name_key_and_value() {
     assert_eq!(error(&|f| f["servers"] = json!([])), "servers: 0 are given; give 1 to 16");
     assert_eq!(error(&|f| f["servers"] = json!([1, 0])), "servers: 0 is not greater than 0");
     let goals = error(&|f| f["goals"] = json!([{ "figure": "joy", "from": 0, "to": 1, "atMost": 1 }]));
-    assert_eq!(goals, "goals: \"joy\" is not a figure; docs/simulate.md lists them");
+    assert_eq!(goals, "goals: \"joy\" is not a figure; docs/reference/scenario.md lists them");
     assert!(error(&|f| f["speed"] = json!(1)).contains("unknown field `speed`"));
 }
 
