@@ -61,7 +61,7 @@ pub enum PathError {
     #[error("{0}")]
     Name(#[from] IdError),
     /// Not a path of any family.
-    #[error("unknown path; docs/intents.md lists the paths")]
+    #[error("unknown path; docs/reference/intents.md lists the paths")]
     Unknown,
 }
 
