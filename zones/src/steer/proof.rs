@@ -1,6 +1,6 @@
 //! The numbers behind a decision: enough to repeat it by hand from an explanation.
 //!
-//! `docs/policies/README.md` has the formulas. A test repeats decisions with an implementation of its own.
+//! `docs/internals/policies.md` has the formulas. A test repeats decisions with an implementation of its own.
 
 use fairway_model::Demand;
 

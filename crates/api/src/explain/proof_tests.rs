@@ -1,4 +1,4 @@
-//! Computes answers from the JSON of their explanations, by the formulas of `docs/policies/README.md`. This implementation shares no code with
+//! Computes answers from the JSON of their explanations, by the formulas of `docs/internals/policies.md`. This implementation shares no code with
 //! the answering one: it uses floating point and lists of names.
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
