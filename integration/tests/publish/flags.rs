@@ -72,6 +72,7 @@ fn real_external_dns_has_every_flag_that_fairway_uses() {
         "crates/intents/src/updates/mapping.rs",
         "src/cli/publish_flags.rs",
         "docs/providers/declared.md",
+        "docs/reference/dns-update-records.md",
         "docs/providers/README.md",
     ] {
         let text = fs::read_to_string(format!("{root}/{file}")).expect("the file exists");
