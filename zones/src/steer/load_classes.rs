@@ -211,5 +211,5 @@ fn step_cost((tier, latency): (u8, Option<Latency>), (next_tier, next): (u8, Opt
 }
 
 /// Milliseconds of latency that cost as much as a rank: neighbouring regions of a continent are 10 to 30 ms apart
-/// (docs/decisions/0008-load-control.md).
+/// (docs/internals/load-control.md).
 const MILLISECONDS_OF_RANK: u32 = 25;
