@@ -42,9 +42,12 @@ pub(super) struct Commands {
 }
 
 impl Commands {
-    /// Listens on a free port of 127.0.0.1.
+    /// Listens on port 8055 of 127.0.0.1, as the manual has it, else on any free port.
     pub(super) async fn listen(context: CommandContext) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let listener = match TcpListener::bind((Ipv4Addr::LOCALHOST, 8_055)).await {
+            Ok(listener) => listener,
+            Err(_) => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?,
+        };
         let address = listener.local_addr()?;
         let routes =
             Router::new().route("/", get(usage)).route("/{cluster}/{action}", post(command)).with_state(context);

@@ -79,7 +79,9 @@ pub(super) struct Playground {
 impl Playground {
     /// Starts everything. Returns when the server answers queries.
     pub(super) async fn start(with_envoy: bool, port: Option<u16>) -> anyhow::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("fairway-demo-").tempdir();
+        // The same path each time, as the manual has it; another one while a second demo runs.
+        let folder = tempfile::Builder::new().prefix("fairway-demo").rand_bytes(0).tempdir();
+        let folder = folder.or_else(|_| tempfile::Builder::new().prefix("fairway-demo-").tempdir());
         let folder = folder.context("cannot create a temporary folder; set TMPDIR to another folder")?;
         let ports = free_ports()?;
         let gateways = Arc::new(Mutex::new(start_gateways(with_envoy, folder.path(), ports).await?));
