@@ -1,11 +1,12 @@
 //! Tests of everything in `deploy/` with the programs that read it: the Helm chart by helm and a real Kubernetes API, the Pod of the chart by the
-//! image's files, alerts and dashboard by a real Prometheus, the Debian package by dpkg and systemd.
+//! image's files, its rolling update under queries, alerts and dashboard by a real Prometheus, the Debian package by dpkg and systemd.
 #![cfg(feature = "real")]
 
 mod chart;
 mod monitoring;
 mod package;
 mod pod;
+mod rollout;
 
 use std::{
     fs,
