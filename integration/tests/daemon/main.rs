@@ -43,6 +43,7 @@ mod start;
 mod trace;
 mod traces;
 mod unreadable;
+mod upgrade;
 mod watch;
 
 /// Longest wait for an event that is immediate on an idle machine.
