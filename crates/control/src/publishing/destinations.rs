@@ -31,12 +31,13 @@ pub fn publisher_of(
     key: &Key,
     record: &DnsUpdateRecord,
 ) -> Option<Result<PublishTo, InvalidBody>> {
-    let settings = &configured.settings;
+    let (settings, zones) = (&configured.settings, configured.merged.desired.zones.keys().cloned().collect::<Vec<_>>());
     let site = PublisherContext {
         project: key.names().next().unwrap_or_default(),
         record: key.name(),
         owner: &settings.publish_owner,
         data_dir: settings.data_dir.as_deref(),
+        zones: Some(&zones),
     };
     publish_to(record, &site)
 }

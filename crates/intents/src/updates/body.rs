@@ -87,8 +87,8 @@ impl Form for Parameters<'_> {
         let mut errors = Vec::new();
         for (key, value) in entries {
             match self.parse_one(bare(key), value) {
-                // An empty text is the same as no parameter.
-                Ok(parameter) if parameter.expose().trim().is_empty() => {}
+                // No secret. A plain parameter without a value is a flag, which is kept.
+                Ok(ProviderParameter::Secret(secret)) if secret.expose().trim().is_empty() => {}
                 Ok(_) if parameters.contains_key(bare(key)) => {
                     errors.push(BodyError::new(step(key), format!("{} is given twice; keep one", bare(key))));
                 }
@@ -116,7 +116,7 @@ impl Form for Parameters<'_> {
     fn schema(&self) -> Value {
         let kept = json!({"type": "object", "properties": {KEPT: {"const": true}}, "required": [KEPT],
             "description": "A stored secret, which responses have instead of the secret."});
-        let value = json!({"anyOf": [{"type": "string", "maxLength": VALUE_MAX}, kept]});
+        let value = json!({"anyOf": [{"type": "string", "maxLength": VALUE_MAX}, {"type": "number"}, {"type": "boolean"}, kept]});
         json!({"type": "object", "maxProperties": 256, "additionalProperties": value})
     }
 }
@@ -146,6 +146,7 @@ impl Parameters<'_> {
 fn plain(json: &Json) -> Result<String, Errors> {
     match json {
         Json::Bool(bool) => Ok(bool.to_string()),
+        Json::Number(number) => Ok(number.to_string()),
         other => text(other, VALUE_MAX),
     }
 }

@@ -44,12 +44,14 @@ pub struct PublisherContext<'a> {
     pub owner: &'a str,
     /// The data folder of the server; `None` if it has none.
     pub data_dir: Option<&'a Path>,
+    /// The zones that the server answers, for a record that names none; `None` to validate a record, wherever it runs.
+    pub zones: Option<&'a [Name]>,
 }
 
 impl PublisherContext<'_> {
     /// Returns a context for validation, in which every valid record can run.
     fn any() -> Self {
-        Self { project: "p", record: "r", owner: "any", data_dir: Some(Path::new("/")) }
+        Self { project: "p", record: "r", owner: "any", data_dir: Some(Path::new("/")), zones: None }
     }
 
     /// Returns the folder of a record's files. No parameter leads out of it.
@@ -76,7 +78,7 @@ pub fn publish_to(record: &DnsUpdateRecord, context: &PublisherContext<'_>) -> O
 }
 
 fn publisher(reader: &mut ParameterReader<'_>, name: String, context: &PublisherContext<'_>) -> Option<PublishTo> {
-    let (zones, within) = zones(reader);
+    let (zones, within) = zones(reader, context.zones);
     let default = Pacing::default();
     let pacing = Pacing {
         resync: reader.read("interval", &Span(RESYNCS)).unwrap_or(default.resync),
@@ -106,8 +108,9 @@ fn publisher(reader: &mut ParameterReader<'_>, name: String, context: &Publisher
     })
 }
 
-/// Returns the zones at the provider, and the domains in them whose names are published; none for all.
-fn zones(reader: &mut ParameterReader<'_>) -> (Vec<Name>, Vec<Name>) {
+/// Returns the zones at the provider, and the domains in them whose names are published; none for all. Without parameters for them
+/// they are the server's own: only names in these are published anyway.
+fn zones(reader: &mut ParameterReader<'_>, served: Option<&[Name]>) -> (Vec<Name>, Vec<Name>) {
     let domains = reader.names("domain-filter");
     if reader.has_parameter("rfc2136-zone") && reader.is_given("rfc2136-zone") {
         let zones = reader.names("rfc2136-zone");
@@ -119,11 +122,14 @@ fn zones(reader: &mut ParameterReader<'_>) -> (Vec<Name>, Vec<Name>) {
         }
         return (zones, domains);
     }
-    if !reader.is_given("domain-filter") {
-        let name = if reader.has_parameter("rfc2136-zone") { "rfc2136-zone" } else { "domain-filter" };
-        reader.error(name, "is missing; name the zones there, such as example.com, separated by commas");
+    if reader.is_given("domain-filter") {
+        return (domains, Vec::new());
     }
-    (domains, Vec::new())
+    if reader.has_parameter("rfc2136-zone") {
+        // A server takes updates of the zones that it is configured for only.
+        reader.error("rfc2136-zone", "is missing; name the zones there, such as example.com, separated by commas");
+    }
+    (served.unwrap_or_default().to_vec(), Vec::new())
 }
 
 /// Rejects a list of record types without A or AAAA, since both are published. Other types in the list have no effect.

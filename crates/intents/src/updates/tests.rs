@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::{PublisherContext, instance, publish_to};
 use crate::{
-    body::{read, read_stored},
+    body::{read, read_stored, to_public, to_stored},
     error::InvalidBody,
 };
 use fairway_config::{Destination, ObjectPlace, PublishTo, Steered};
@@ -30,7 +30,7 @@ fn body(provider: &str, parameters: &Value) -> Vec<u8> {
 }
 
 fn context() -> PublisherContext<'static> {
-    PublisherContext { project: "shop", record: "r", owner: "us", data_dir: Some(Path::new("/data")) }
+    PublisherContext { project: "shop", record: "r", owner: "us", data_dir: Some(Path::new("/data")), zones: Some(&[]) }
 }
 
 fn run(intent: &Intent, context: &PublisherContext<'_>) -> Option<Result<PublishTo, InvalidBody>> {
@@ -267,6 +267,28 @@ fn invalid_parameter_is_reported_with_its_pointer() {
 }
 
 #[test]
+fn record_without_zones_has_those_of_the_server() {
+    // Appendix A of the requirements, as it stands.
+    let record = br#"{"metadata":{"name":"coredns-lab"},"spec":{"provider":"coredns","parameters":
+        {"coredns-prefix":"/skydns/","etcd-urls":"http://127.0.0.1:2379"},"bind":[{"cluster":"p1+c1"},{"logicalCloud":"lc1"}]}}"#;
+    let intent = read(Kind::DnsUpdateRecord, record, None).unwrap();
+    let zones = names(&["a.example", "b.example"]);
+    let publisher = run(&intent, &PublisherContext { zones: Some(&zones), ..context() }).unwrap().unwrap();
+    assert_eq!(publisher.rules.zones, zones);
+    let named = accepted("coredns", json!({"etcd-urls": "http://127.0.0.1:2379", "domain-filter": "c.example"}));
+    assert_eq!(named.rules.zones, names(&["c.example"]));
+}
+
+#[test]
+fn flag_without_value_is_kept() {
+    let intent = read(Kind::DnsUpdateRecord, &body("aws", &json!({"aws-prefer-cname": ""})), None).unwrap();
+    let again = read_stored(Kind::DnsUpdateRecord, &to_stored(&intent)).unwrap();
+    assert_eq!(again, intent);
+    let shown = String::from_utf8(to_public(&again).to_text()).unwrap();
+    assert!(shown.contains(r#""parameters":{"aws-prefer-cname":""}"#), "{shown}");
+}
+
+#[test]
 fn missing_parameters_are_reported_together() {
     for (provider, parameters, wanted) in [
         (
@@ -275,18 +297,16 @@ fn missing_parameters_are_reported_together() {
             vec!["rfc2136-zone", "rfc2136-tsig-keyname", "rfc2136-tsig-secret"],
         ),
         ("rfc2136", json!({"rfc2136-insecure": true}), vec!["rfc2136-zone", "rfc2136-host"]),
-        ("pdns", json!({}), vec!["domain-filter", "pdns-server", "pdns-api-key"]),
-        ("coredns", json!({"coredns-prefix": "/x/"}), vec!["domain-filter", "etcd-urls"]),
-        ("webhook", json!({}), vec!["domain-filter", "webhook-provider-url"]),
-        ("file", json!({}), vec!["domain-filter"]),
-        ("dnsendpoint", json!({}), vec!["domain-filter"]),
+        ("pdns", json!({}), vec!["pdns-server", "pdns-api-key"]),
+        ("coredns", json!({"coredns-prefix": "/x/"}), vec!["etcd-urls"]),
+        ("webhook", json!({}), vec!["webhook-provider-url"]),
     ] {
         let errors = refused(provider, parameters);
         assert!(errors.iter().all(|(pointer, _)| pointer == "/spec/external-dns-parameters"), "{errors:?}");
         let flags: Vec<_> = errors.iter().map(|(_, detail)| detail.split(':').next().unwrap()).collect();
         assert_eq!(flags, wanted, "{errors:?}");
     }
-    let nothing = json!({"metadata": {"name": "r"}, "spec": {"provider": "file"}}).to_string();
+    let nothing = json!({"metadata": {"name": "r"}, "spec": {"provider": "etcd"}}).to_string();
     let Err(InvalidBody { errors, .. }) = read(Kind::DnsUpdateRecord, nothing.as_bytes(), None) else { panic!() };
     assert_eq!(errors[0].pointer, "/spec/parameters");
 }
