@@ -44,7 +44,8 @@ pub struct ContributionState {
     #[serde(default)]
     pub held: usize,
     /// `Held`: true if names are held, with the reason (`manyNames`, `lastHealthyMember`), the first name and the time. `Conflict`: true
-    /// if its records would hide names and are rejected (`RecordsRejected`), or such records of another owner are (`HidingRejected`).
+    /// if its records would hide names and are rejected (`RecordsRejected`), or such records of another owner are (`HidingRejected`),
+    /// or if it wrote to endpoints of another owner at the same base path (`OwnedByAnother`).
     #[serde(default)]
     pub conditions: Vec<Condition>,
     /// Members of steered names, at most 100, in the order of their names.
@@ -92,6 +93,7 @@ pub struct Eviction {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub set: Option<String>,
     /// Reason, for the history.
+    #[schemars(length(max = 1024), pattern(r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub reason: String,
 }

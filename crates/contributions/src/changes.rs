@@ -6,6 +6,7 @@ use fairway_providers::{Endpoint, RowKey, webhook_server::Edits};
 use fairway_store::objects::Key;
 
 use super::{
+    foreign::Refused,
     held::WINDOW,
     rows_wire::{Held, HoldRule, Part, Row, Withdrawn},
 };
@@ -30,6 +31,8 @@ pub struct RowChanges {
     pub withdrawn: Vec<Withdrawn>,
     /// Owner, name and rule of what is held.
     pub held: Vec<(Arc<str>, Arc<str>, HoldRule)>,
+    /// Writes to rows of other owners, which are not among the changed rows.
+    pub foreign: Refused,
     /// Parts that only have lists of withdrawn names, which are outdated.
     pub outdated: Vec<Key>,
 }

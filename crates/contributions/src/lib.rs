@@ -5,6 +5,7 @@
 
 mod changes;
 mod contributed;
+mod foreign;
 mod held;
 mod keys;
 mod leases;
@@ -19,6 +20,7 @@ pub use fairway_config::WithdrawalSettings;
 pub use self::{
     changes::{RowChange, RowChanges},
     contributed::{Contributed, RejectedNames},
+    foreign::{ForeignWrites, Refused},
     held::{ClientRows, Evidence, NAMES_MAX, Release, Releases, WINDOW, Weighing, are_many},
     keys::{part_key, scope_name, scope_of, seen_key, tenant_of},
     leases::{LeaseWeights, lease_weight},

@@ -36,15 +36,25 @@ impl RowOwners {
 
     /// Returns the owner of a row.
     pub fn of_row(&self, row: &ReadRow) -> Arc<str> {
+        self.stated(row).unwrap_or_else(|| Arc::clone(&self.default))
+    }
+
+    /// Returns the owner of a row; `None` if neither the row nor the registry states one.
+    pub fn stated(&self, row: &ReadRow) -> Option<Arc<str>> {
         if let Some(client) = &self.client {
-            return Arc::clone(client);
+            return Some(Arc::clone(client));
         }
         if let Some(owner) = row.declared_owner() {
-            return owner.into();
+            return Some(owner.into());
         }
         let endpoint = &row.row.endpoint;
         let key = (plain_name(&endpoint.dns_name), endpoint.set_identifier.clone());
-        Arc::clone(self.registry.get(&key).unwrap_or(&self.default))
+        self.registry.get(&key).cloned()
+    }
+
+    /// True if rows of several owners may be among those of the client.
+    pub const fn are_mixed(&self) -> bool {
+        self.client.is_none()
     }
 }
 

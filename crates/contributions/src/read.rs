@@ -176,9 +176,7 @@ impl ReadRow {
 
     /// Returns the owner that the endpoint itself declares.
     pub fn declared_owner(&self) -> Option<&str> {
-        let endpoint = &self.row.endpoint;
-        let own = endpoint.labels.get("owner");
-        own.or_else(|| endpoint.targets.iter().find_map(|target| heritage_owner(target))).filter(|own| !own.is_empty())
+        declared_owner(&self.row.endpoint)
     }
 
     /// Returns the name whose owner this record of the registry declares. The name is in its label, or follows from its own name, as `www`
@@ -195,6 +193,12 @@ impl ReadRow {
         let (word, rest) = own.split_once('-')?;
         REGISTRY_TYPES.contains(&word).then(|| rest.to_owned())
     }
+}
+
+/// Returns the owner that an endpoint declares.
+pub(crate) fn declared_owner(endpoint: &Endpoint) -> Option<&str> {
+    let own = endpoint.labels.get("owner");
+    own.or_else(|| endpoint.targets.iter().find_map(|target| heritage_owner(target))).filter(|own| !own.is_empty())
 }
 
 /// Returns the owner in a record of the TXT registry: `heritage=external-dns,external-dns/owner=NAME,…`.

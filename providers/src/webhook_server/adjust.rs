@@ -3,9 +3,13 @@
 use crate::Endpoint;
 
 /// Returns endpoints in the form that is stored, in their order: fields sorted by name, each once, none without a name. An endpoint over
-/// [`ENDPOINT_MAX`] is omitted, so that the others are not rejected with it.
+/// [`ENDPOINT_MAX`], or without a DNS name, is omitted, so that the others are not rejected with it.
 pub fn adjusted(endpoints: Vec<Endpoint>) -> Vec<Endpoint> {
-    endpoints.into_iter().filter(|endpoint| size_of(endpoint) <= ENDPOINT_MAX).map(canonical).collect()
+    endpoints
+        .into_iter()
+        .filter(|endpoint| size_of(endpoint) <= ENDPOINT_MAX && !endpoint.dns_name.is_empty())
+        .map(canonical)
+        .collect()
 }
 
 fn canonical(mut endpoint: Endpoint) -> Endpoint {

@@ -202,6 +202,9 @@ fn to_store(changes: Changes) -> Result<Changes, Failed> {
         let what = format!("{:.300}: an endpoint has at most {} bytes", large.dns_name, super::ENDPOINT_MAX);
         return Err(Failed(StatusCode::PAYLOAD_TOO_LARGE, what));
     }
+    if create.iter().chain(&update_new).any(|endpoint| endpoint.dns_name.is_empty()) {
+        return Err(Failed(StatusCode::BAD_REQUEST, "an endpoint has no dnsName; add it".to_owned()));
+    }
     Ok(Changes { create: adjusted(create), update_old, update_new: adjusted(update_new), delete })
 }
 

@@ -117,6 +117,32 @@ async fn name_of_two_clients_keeps_the_endpoints_of_the_one_that_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn endpoint_of_another_owner_at_the_shared_path_is_neither_replaced_nor_deleted() {
+    let server = Server::new(&with_webhook("")).await;
+    let (of_a, of_b) = (service(SHOP, "192.0.2.1", "", "1"), service(SHOP, "192.0.2.2", "", "1"));
+    let other = service("other.gslb.example", "192.0.2.2", "", "1");
+    server.create("", vec![of_a.clone()]);
+    // Both clients started with an empty list.
+    server.create("", vec![of_b.clone(), other.clone()]);
+    assert_eq!(
+        (server.answer(SHOP), server.answer("other.gslb.example")),
+        (Some([192, 0, 2, 1]), Some([192, 0, 2, 2]))
+    );
+    let items = server.get("/v1/contributions").expect(200).body["items"].clone();
+    let of_b_listed = items.as_array().unwrap().iter().find(|item| item["owner"] == "owner-of-192.0.2.2").unwrap();
+    assert_eq!(of_b_listed["names"], 1);
+    let conflict = of_b_listed["conditions"].as_array().unwrap().iter().find(|of| of["type"] == "Conflict").unwrap();
+    assert_eq!((&conflict["status"], &conflict["reason"]), (&"True".into(), &"OwnedByAnother".into()));
+    assert!(conflict["message"].as_str().unwrap().starts_with(&format!("{SHOP}: A: a write was refused")));
+    server.delete("", vec![of_b]);
+    assert_eq!(server.endpoints(""), [of_a.clone(), other.clone()]);
+    // The name is free once its owner has gone.
+    server.delete("", vec![of_a]);
+    assert_eq!(server.endpoints(""), [other]);
+    server.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn acknowledged_endpoint_survives_a_restart_and_a_repeated_create_changes_nothing() {
     let server = Server::new(&with_webhook("")).await;
     let shop = service(SHOP, "192.0.2.1", "", "1");

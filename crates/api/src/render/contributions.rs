@@ -10,7 +10,7 @@ use fairway_api_types::{
     contributions_wire::{ContributedMember, ContributionState, ContributionWarning},
     objects_wire::Condition,
 };
-use fairway_contributions::{Held, RowOwners};
+use fairway_contributions::{Held, Refused, RowOwners};
 use fairway_control::{Control, ControlError, Published, contributed::ContributionLedger, declared::Declared};
 use fairway_model::{ClusterName, Permille, Timestamp};
 use fairway_providers::webhook_server::Scope;
@@ -59,9 +59,21 @@ fn render(declared: &Declared, published: &Published, ledger: &ContributionLedge
                 of_owner.held.insert(&row.text, held);
             }
         }
+        let foreign = match owners.are_mixed() {
+            true => ledger.foreign.current(&owners, &rows),
+            false => Refused::new(),
+        };
+        for (owner, (_, _, set)) in foreign.keys() {
+            // An owner may have nothing but refused writes.
+            counts.entry((Arc::clone(owner), set)).or_default();
+        }
         let last_seen = ledger.last_seen(&scope, declared);
         let client = Client { scope: &scope, last_seen, lease_weight: declared.lease_weight(&scope), lease };
-        states.extend(counts.into_iter().map(|((owner, set), counts)| client.state(&owner, set, &counts)));
+        states.extend(counts.into_iter().map(|((owner, set), counts)| {
+            let own = foreign.iter().filter(|((by, key), _)| *by == owner && key.2 == set);
+            let warnings = own.map(|((_, (name, rtype, _)), of)| refused_write(name, rtype, of)).collect();
+            ContributionState { warnings, ..client.state(&owner, set, &counts) }
+        }));
     }
     add_members(&mut states, published);
     // The base path of a warning is not kept, so an owner with several paths has all warnings at each of them.
@@ -70,16 +82,31 @@ fn render(declared: &Declared, published: &Published, ledger: &ContributionLedge
     for state in &mut states {
         let own = warnings.iter().filter(|warning| *warning.owner == *state.owner && *warning.set == *state.set);
         let own = own.take(WARNINGS_MAX);
-        state.warnings = own
-            .map(|warning| ContributionWarning { name: warning.name.to_string(), message: warning.message.clone() })
-            .collect();
+        let is_refused = !state.warnings.is_empty();
+        state.warnings.extend(
+            own.map(|warning| ContributionWarning { name: warning.name.to_string(), message: warning.message.clone() }),
+        );
+        state.warnings.truncate(WARNINGS_MAX);
         let free = WARNINGS_MAX - state.warnings.len();
         let of_state = conflicts.remove(&(state.path.clone(), state.owner.clone(), state.set.clone()));
         let conflicts = of_state.unwrap_or_default();
-        state.conditions.push(conflicts.condition());
+        state.conditions.push(match state.warnings.first().filter(|_| is_refused) {
+            Some(first) => {
+                Condition::new("Conflict", true, "OwnedByAnother", format!("{}: {}", first.name, first.message))
+            }
+            None => conflicts.condition(),
+        });
         state.warnings.extend(conflicts.hidden.into_iter().take(free));
     }
     states
+}
+
+/// Returns the warning about a write to an endpoint of another owner.
+fn refused_write(name: &str, rtype: &str, of: &str) -> ContributionWarning {
+    let message = format!(
+        "{rtype}: a write was refused, since the endpoint is that of {of}; give each client a base path of its own (/owners/NAME)"
+    );
+    ContributionWarning { name: name.to_owned(), message }
 }
 
 /// Conflicts of one contribution with names of others.

@@ -11,8 +11,8 @@ use std::{
 use fairway_config::WithdrawalSettings;
 use fairway_contributions::{ReadRow, Release, RowChange, RowChanges, RowOwners, WINDOW, Weighing};
 use fairway_providers::{
-    RowKey,
-    webhook_server::{Edits, Scope, WebhookError},
+    Changes, RowKey,
+    webhook_server::{Scope, WebhookError},
 };
 use fairway_store::objects::{Author, Key};
 
@@ -50,17 +50,15 @@ impl ReleaseCounts {
 }
 
 impl ContributionLedger {
-    /// Makes a client's edits. Deletions that look like a mistake are held: the client no longer sees the endpoints, the answers do.
-    pub(super) async fn withdraw(&self, scope: &Scope, edits: Edits, by: Author) -> Result<(), WebhookError> {
-        if edits.is_empty() {
-            return Ok(());
-        }
+    /// Makes a client's changes. Deletions that look like a mistake are held: the client no longer sees the endpoints, the answers do.
+    pub(super) async fn withdraw(&self, scope: &Scope, sent: &Changes, by: Author) -> Result<(), WebhookError> {
         let state = self.control()?.shared().serving.load();
         let (evidence, settings) = (ServedHealth(&state), self.withdrawal_settings());
         let prepare = |declared: &Declared, now| {
-            Weighing { rows: declared, scope, evidence: &evidence, settings, now }.changes(&edits)
+            Weighing { rows: declared, scope, evidence: &evidence, settings, now }.changes_of(sent)
         };
         let changes = self.commit(scope, by, prepare).await?;
+        self.foreign.note(changes.foreign);
         let mut by_owner: BTreeMap<_, Vec<&str>> = BTreeMap::new();
         for (owner, name, rule) in &changes.held {
             by_owner.entry((owner, <&str>::from(rule))).or_default().push(name);

@@ -10,11 +10,11 @@ use std::{
 };
 
 use async_trait::async_trait;
-use fairway_contributions::{LeaseWeights, RowChanges, lease_weight, seen_key, tenant_of, write_seen};
+use fairway_contributions::{ForeignWrites, LeaseWeights, RowChanges, lease_weight, seen_key, tenant_of, write_seen};
 use fairway_model::{Name, Permille, Timestamp};
 use fairway_providers::{
     Changes, Endpoint,
-    webhook_server::{EndpointStore, Scope, WebhookError, edits},
+    webhook_server::{EndpointStore, Scope, WebhookError},
 };
 use tokio::sync::Notify;
 
@@ -44,6 +44,8 @@ pub struct ContributionLedger {
     returned: Notify,
     /// Releases of held withdrawals.
     pub releases: ReleaseCounts,
+    /// Refused writes to rows of other owners.
+    pub foreign: ForeignWrites,
 }
 
 impl ContributionLedger {
@@ -184,7 +186,7 @@ impl EndpointStore for ContributionLedger {
 
     async fn apply(&self, scope: &Scope, changes: Changes) -> Result<(), WebhookError> {
         let by = Author::new(format!("external-dns {scope}"), "");
-        self.withdraw(scope, edits(changes), by).await?;
+        self.withdraw(scope, &changes, by).await?;
         self.note_call(scope, &self.objects()?.declared());
         Ok(())
     }
