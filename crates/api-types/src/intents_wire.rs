@@ -23,6 +23,7 @@ pub struct IntentListParameters {
     /// Stream changes as they are served, instead of a list.
     pub watch: bool,
     /// With `watch`: begin after this revision; by default with the next change.
+    #[schemars(range(max = 18446744073709551615u64))]
     pub revision: Option<u64>,
 }
 

@@ -30,6 +30,7 @@ pub struct LoadState {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewLoad {
     /// Load in permille of the capacity, 0 to 100000.
+    #[schemars(range(max = 100000))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<u64>,
     /// Load in the unit of the capacity.

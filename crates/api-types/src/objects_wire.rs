@@ -1,7 +1,7 @@
 //! Declared objects: bodies in the format of the configuration, with metadata and status.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::intents_wire::NewIntent;
@@ -14,11 +14,16 @@ pub struct ObjectBody {
     #[serde(flatten)]
     pub spec: Map<String, Value>,
     /// Metadata of the store.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "not_null", skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
     /// Status conditions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "not_null", skip_serializing_if = "Option::is_none")]
     pub status: Option<ObjectStatus>,
+}
+
+/// Reads a field that may be left out, but not null.
+fn not_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
 }
 
 /// Metadata of an object.
@@ -97,6 +102,7 @@ pub struct ObjectList {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ApplyBody {
     /// Version of the format: 1.
+    #[schemars(range(min = 1, max = 1))]
     pub version: Option<u32>,
     /// Clusters.
     #[schemars(with = "Vec<Value>")]
@@ -173,6 +179,7 @@ pub struct WriteParameters {
     /// For `POST /v1/apply`: delete objects of the API that the body lacks; of intents only those that the caller has applied.
     pub prune: bool,
     /// Reason, for the history.
+    #[schemars(length(max = 1024), pattern(r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     pub reason: String,
 }
 
@@ -190,6 +197,7 @@ pub struct ListParameters {
     /// Stream changes as they are served, instead of a list.
     pub watch: bool,
     /// With `watch`: begin after this revision; by default with the next change.
+    #[schemars(range(max = 18446744073709551615u64))]
     pub revision: Option<u64>,
 }
 
@@ -199,6 +207,9 @@ pub struct ListParameters {
 pub struct DeletedObject {
     /// Name of the object; the key of an intent.
     pub name: String,
+    /// Key of an intent, as `changed` has it; left out for other objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// Revision of the deletion.
     pub revision: u64,
 }

@@ -117,17 +117,20 @@ pub struct NewOverride {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scope: String,
     /// `up`, `down` or `drain`.
+    #[schemars(pattern(r"^(up|down|drain|)$"))]
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub action: String,
     /// Pattern of pools with the step `load`, which are pinned to their declared weights: `shop` or `shop*`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pools: String,
     /// Load control in these pools: `off`.
+    #[schemars(pattern(r"^(off|)$"))]
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub load: String,
     /// Reason, one line.
     pub reason: String,
     /// Seconds until it expires, 1 to 2,592,000 (30 days).
+    #[schemars(range(min = 1, max = 2592000))]
     pub for_secs: u64,
 }
 

@@ -119,16 +119,20 @@ pub struct PublishPlan {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TakeOrder {
     /// Owner of the record sets in the registry.
+    #[schemars(length(min = 1, max = 1024))]
     pub from: String,
     /// Step: `announce`, `finish` or `abort`.
+    #[schemars(pattern(r"^(announce|finish|abort)$"))]
     pub step: String,
     /// Names to take over; by default all names of that owner that are desired here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
     /// Reason, for the audit log.
+    #[schemars(length(max = 1024), pattern(r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     #[serde(default)]
     pub reason: String,
     /// Seconds between announcing and finishing a record set, 0 to 86,400; default 120.
+    #[schemars(range(max = 86400))]
     #[serde(default = "two_minutes")]
     pub after_secs: u64,
     /// Report what would be done, and change nothing.

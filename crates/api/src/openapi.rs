@@ -158,7 +158,8 @@ fn parameters(route: &Route, schemas: &mut Schemas) -> Vec<Value> {
         })
         .collect();
     for query in &route.query {
-        for (name, mut schema, required) in schemas.parameters(*query) {
+        let all_fields = schemas.parameters(*query).into_iter();
+        for (name, mut schema, required) in all_fields.filter(|(name, ..)| !route.unused.contains(&name.as_str())) {
             let what = schema.as_object_mut().and_then(|schema| schema.remove("description"));
             let what = what.as_ref().and_then(Value::as_str).unwrap_or_default().replace('\n', " ");
             all.push(json!({"name": name, "in": "query", "required": required, "description": what, "schema": schema}));

@@ -78,7 +78,7 @@ pub(super) fn table(kind: Kind) -> Option<&'static Table> {
         let table = |kind: &Kind| {
             let mut body = Body::to_describe();
             fields(&mut body, &mut empty(*kind)?);
-            Some((*kind, Table::new(body.into_fields())))
+            Some((*kind, body.into_table()))
         };
         Kind::ALL.iter().filter_map(table).collect()
     });

@@ -69,6 +69,8 @@ impl Field {
 pub(super) struct Table {
     /// All fields, each with the JSON Schema of its value.
     pub(super) fields: Vec<(Field, Value)>,
+    /// Paths of the fields that a body must have.
+    pub(super) required: Vec<&'static str>,
     /// The first place is the body itself.
     places: Vec<Place>,
 }
@@ -104,8 +106,8 @@ impl Place {
 
 impl Table {
     /// Returns the table of these fields. If a key means several fields, the first one has it; a field precedes a place.
-    pub(super) fn new(fields: Vec<(Field, Value)>) -> Self {
-        let mut table = Self { fields: Vec::new(), places: vec![Place::default()] };
+    pub(super) fn new(fields: Vec<(Field, Value)>, required: Vec<&'static str>) -> Self {
+        let mut table = Self { fields: Vec::new(), required, places: vec![Place::default()] };
         for (field, _) in &fields {
             for (place, key) in field.meanings() {
                 table.at(&place).keys.entry(key).or_insert(Meaning::Field(field.path));
@@ -154,6 +156,8 @@ pub(super) struct Body<'a> {
     /// The keys of the body that is read, in its order. There are so few that a linear search is faster than a map.
     hits: Vec<Occurrence<'a>>,
     errors: Vec<BodyError>,
+    /// Paths of required fields, of a pass that collects fields.
+    required: Vec<&'static str>,
     /// The object that is replaced, whose secrets the body may keep.
     pub(super) before: Option<&'a Intent>,
     /// True if the body is in the stored form: it has secrets and no empty fields, and was validated by the rules of the version that
@@ -221,7 +225,7 @@ impl Location<'_> {
 
 impl<'a> Body<'a> {
     fn new(pass: Pass) -> Self {
-        Self { pass, hits: Vec::new(), errors: Vec::new(), before: None, is_stored: false }
+        Self { pass, hits: Vec::new(), errors: Vec::new(), required: Vec::new(), before: None, is_stored: false }
     }
 
     /// Returns a pass that reads a body: assigns its keys to the fields of a table.
@@ -249,9 +253,10 @@ impl<'a> Body<'a> {
         if let Pass::Write(json) = self.pass { json } else { Json::Null }
     }
 
-    /// Returns the fields that were collected.
-    pub(super) fn into_fields(self) -> Vec<(Field, Value)> {
-        if let Pass::Describe(fields) = self.pass { fields } else { Vec::new() }
+    /// Returns the table of the fields that were collected.
+    pub(super) fn into_table(self) -> Table {
+        let Pass::Describe(fields) = self.pass else { return Table::new(Vec::new(), self.required) };
+        Table::new(fields, self.required)
     }
 
     /// Visits a field. A value stays as it is if the body that is read lacks the field, or has an error there.
@@ -305,8 +310,12 @@ impl<'a> Body<'a> {
     /// Visits a required field. The error of a body without it has the example.
     pub(super) fn required<F: Form>(&mut self, field: impl Into<Field>, form: &F, value: &mut F::Value, example: &str) {
         let field = field.into();
-        if matches!(self.pass, Pass::Read) && self.found(field.path).next().is_none() {
-            self.error_at(field.path, format!("is missing; add it, for example {example}"));
+        match self.pass {
+            Pass::Describe(_) => self.required.push(field.path),
+            Pass::Read if self.found(field.path).next().is_none() => {
+                self.error_at(field.path, format!("is missing; add it, for example {example}"));
+            }
+            Pass::Read | Pass::Write(_) => {}
         }
         self.field(field, form, value);
     }

@@ -230,9 +230,10 @@ fn without_set(mut steps: Vec<&str>) -> Vec<&str> {
     let Some(after) = steps.get(5..) else { return steps };
     let is_set_word = |at: usize| after.get(at).is_some_and(|step| is_word("traffic-intent-sets", step));
     let is_intents = |at: usize| after.get(at).is_some_and(|step| is_collection_word(step));
-    if is_set_word(0) && !is_intents(1) && is_intents(2) {
+    let is_name = |at: usize| after.get(at).is_some_and(|step| IntentName::new(step).is_ok());
+    if is_set_word(0) && is_name(1) && !is_intents(1) && is_intents(2) {
         steps.remove(6);
-    } else if !is_set_word(0) && is_intents(1) {
+    } else if is_name(0) && !is_set_word(0) && is_intents(1) {
         steps[5] = "traffic-intent-set";
     }
     steps
@@ -269,6 +270,9 @@ impl PathTemplate {
         }
         let given = self.steps().zip(steps).filter(|(wanted, _)| *wanted == "*").map(|(_, step)| *step);
         let mut names: Vec<&str> = given.collect();
+        if let Some(error) = names.iter().find_map(|name| IntentName::new(name).err()) {
+            return Some(Err(error.into()));
+        }
         if self.family == Some(Family::Wiki) && self.kind.names() > 4 {
             names.splice(3..3, [DEFAULT; 2]);
         }
@@ -452,6 +456,8 @@ mod tests {
             "/v2/",
             "/v2/projects/p/composite-apps/a",
             "/v2/projects/p/composite-apps/a/v/other",
+            "/v2/projects/p/composite-apps/a/v/traffic-intent-set//inbound-intents",
+            "/v2/projects/p/composite-apps/a/v//inbound-intents/n",
             "/v1/projects",
         ] {
             assert_eq!(IntentPath::read(path), Err(PathError::Unknown), "{path}");

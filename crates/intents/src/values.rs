@@ -1,5 +1,4 @@
-//! Forms of values. Requests may have others than the canonical one: numbers as text, text as numbers, `yes` for true, durations without
-//! unit.
+//! Forms of values. Requests may have others than the canonical one: numbers as text, `yes` for true, durations without unit.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -96,14 +95,17 @@ impl Form for Span {
     }
 }
 
-/// A list of at most so many values of a form. A single value counts as a list of one.
+/// A list of at most so many values of a form.
 pub(super) struct List<F>(pub(super) usize, pub(super) F);
 
 impl<F: Form> Form for List<F> {
     type Value = Vec<F::Value>;
 
     fn parse(&self, json: &Json) -> Result<Self::Value, Errors> {
-        list(json, self.0, |json| self.1.parse(json))
+        match json {
+            Json::List(_) => list(json, self.0, |json| self.1.parse(json)),
+            other => invalid(format!("{} is not a list; write a list", other.what())),
+        }
     }
 
     fn write(&self, values: &Self::Value) -> Json {
@@ -222,7 +224,7 @@ impl<T: PartialEq> Words<T> {
 pub(super) fn text(json: &Json, max: usize) -> Result<String, Errors> {
     let text = match json {
         Json::Text(text) => text.clone(),
-        Json::Number(number) => number.to_string(),
+        Json::Number(number) => return invalid(format!("{number} is a number; write the text \"{number}\"")),
         other => return invalid(format!("{} is not a text; write a text", other.what())),
     };
     // Most texts are printable ASCII, and a start parses some hundred thousand of them.
@@ -248,7 +250,7 @@ fn flag(json: &Json) -> Result<bool, Errors> {
     }
 }
 
-/// Parses the elements of a list. Errors have the index of the element.
+/// Parses the elements of a list; a single value counts as a list of one. Errors have the index of the element.
 pub(super) fn list<T>(json: &Json, max: usize, parse: impl Fn(&Json) -> Result<T, Errors>) -> Result<Vec<T>, Errors> {
     let elements = match json {
         Json::List(elements) => &elements[..],

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     idempotency::{self, Begun},
     outcome_wire::WriteOutcome,
-    problem::{ApiError, bad_request, problem},
+    problem::{ApiError, FieldError, bad_request, invalid, problem},
     state::{Caller, Parameters, RequestBody, check_line},
 };
 use fairway_api_types::intent_status_wire::IntentStatus;
@@ -69,10 +69,11 @@ impl IntentApi {
         let (method, uri, headers, Caller(caller), Parameters(query), RequestBody(body)) = request;
         let place = Some(uri.path()).filter(|path| *path != ALL).map(parse_path).transpose()?;
         check_line("reason", &query.reason).map_err(bad_request)?;
-        let idempotent = match method.is_safe() || query.dry_run {
+        let idempotent = match method.is_safe() {
             true => None,
             false => idempotency::identify(&headers, &caller, &identity(&method, &uri, &headers, &body))?,
         };
+        let idempotent = idempotent.filter(|_| !query.dry_run);
         let (place, body) = match place {
             Some(place) => (place, body),
             None => parse_item(&body, query.lenient)?,
@@ -147,7 +148,8 @@ impl IntentApi {
         if !(1..=PAGE_MAX).contains(&limit) {
             return Err(bad_request(format!("limit: {limit} is out of range; give 1 to {PAGE_MAX}")));
         }
-        let after = operation.query.after.as_ref().map(|after| operation.key_below(after)).transpose()?;
+        let after = operation.query.after.as_deref().filter(|after| !after.is_empty());
+        let after = after.map(|after| operation.key_below(after)).transpose()?;
         let prefix = operation.place.prefix();
         let listing = self.store.list(&prefix, after.as_ref(), limit).await?;
         let last = listing.objects.last().filter(|_| listing.more);
@@ -339,20 +341,28 @@ impl Operation {
             return Err(invalid_body(kind, &InvalidBody::from(error).within(at)));
         }
         match IntentPath::name_mismatch(&self.place, &intent) {
-            Some(detail) => Err(bad_request(detail)),
+            Some(detail) => {
+                let error = FieldError { pointer: format!("{at}/metadata/name"), detail };
+                Err(invalid(StatusCode::BAD_REQUEST, "the object is another one", vec![error]))
+            }
             None => Ok(intent),
         }
     }
 
     /// Returns the key whose text is that of the path's collection and this rest.
     fn key_below(&self, rest: &str) -> Result<Key, ApiError> {
-        let text = format!("{}{rest}", self.place.prefix().as_str());
+        // A name without a version comes before all versions of the next name: `~` is no character of a version.
+        let last = if self.place.kind == Kind::CompositeApp && !rest.contains('/') { "/~" } else { "" };
+        let text = format!("{}{rest}{last}", self.place.prefix().as_str());
         Key::parse(&text).map_err(|error| bad_request(error.to_string()))
     }
 
     /// Checks `If-None-Match`: the client expects that no such object exists (RFC 9110 section 13.1.2).
     fn check_if_none_match(&self, found: Option<&Object>) -> Result<(), ApiError> {
         let tags = self.headers.get(header::IF_NONE_MATCH);
+        if tags.is_some_and(|tags| tags != "*") {
+            return Err(bad_request("If-None-Match: give *, which requires that there is no such object"));
+        }
         match found.filter(|object| tags.is_some_and(|tags| matches(tags, object))) {
             None => Ok(()),
             Some(object) => {

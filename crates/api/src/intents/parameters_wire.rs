@@ -7,7 +7,8 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct IntentParameters {
-    /// For lists: only objects whose names come after this one.
+    /// For lists: only objects whose names come after this one; of composite apps `NAME/VERSION`.
+    #[schemars(length(max = 255), pattern("^[!-.0-~]*$"))]
     pub after: Option<String>,
     /// For sets: allow names of intents that do not exist yet.
     pub defer: bool,
@@ -21,5 +22,6 @@ pub(crate) struct IntentParameters {
     #[schemars(range(min = 1, max = 1000))]
     pub limit: Option<usize>,
     /// For writes: reason, for the history.
+    #[schemars(length(max = 1024), pattern(r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     pub reason: String,
 }

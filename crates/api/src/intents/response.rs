@@ -16,6 +16,7 @@ pub(super) fn invalid_body(kind: Kind, refused: &InvalidBody) -> ApiError {
     let status = if refused.nameless { StatusCode::BAD_REQUEST } else { StatusCode::UNPROCESSABLE_ENTITY };
     let detail = match &refused.errors[..] {
         [only] if only.pointer.is_empty() => only.detail.clone(),
+        [_] => format!("the {} has an error; fix that in `errors`", kind.word()),
         many => format!("the {} has {} errors; fix those in `errors`", kind.word(), many.len()),
     };
     let error = |fault: &BodyError| FieldError { pointer: fault.pointer.clone(), detail: fault.detail.clone() };

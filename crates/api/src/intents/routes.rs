@@ -42,7 +42,7 @@ fn list_all() -> Route {
         .tag("intents")
         .description(
             "Each with its key, metadata and status. With `watch=true` a stream of Server-Sent Events: `changed` with the item, `deleted` \
-             with the key as `name`, and `reset` if the changes are no longer remembered. With `project` a grant for that project is \
+             with its key, and `reset` if the changes are no longer remembered. With `project` a grant for that project is \
              enough.",
         )
         .requires(Permission::ProjectOfQuery(Verb::Read.into()))
@@ -62,11 +62,12 @@ fn create_any() -> Route {
         )
         .requires(Verb::Write)
         .query::<IntentParameters>()
+        .without(OF_LISTS)
         .headers(&[&IDEMPOTENCY_KEY])
         .body(Shape::input::<NewIntent>().json())
         .body_limit(BODY_MAX)
-        .returns(200, DRY_RUN, Shape::output::<ApplyReport>().json())
-        .returns_object(201, "Created.", Shape::Any.json())
+        .returns(200, DRY_RUN, either(any_intent()))
+        .returns_object(201, "Created.", any_intent())
         .returns_header(201, "Location", "Path of the intent.")
         .errors(&[(400, "A parameter is invalid, or the body has no name."), (404, "There is no parent object.")]);
     route.errors(WRITE_ERRORS).handle(one)
@@ -124,7 +125,6 @@ impl Resource {
         Route::new(Endpoint::new(method, Cow::Owned(self.path.clone())), id, summary)
             .tag(tag)
             .requires(permission)
-            .query::<IntentParameters>()
             .body_limit(BODY_MAX)
             .errors(&[
                 (400, "A name in the path or a parameter is invalid."),
@@ -135,6 +135,7 @@ impl Resource {
     fn list(&self) -> Route {
         let route = self.route(Method::GET, "list", format!("List {}s", noun(self.kind)));
         let items = "In the order of their names; `Link` leads to the next page.";
+        let route = route.query::<IntentParameters>().without(&["defer", "dryRun", "inert", "lenient", "reason"]);
         route.returns(200, items, Shape::Items(component(self.kind)).json()).returns_header(
             200,
             "Link",
@@ -154,9 +155,12 @@ impl Resource {
     fn create(&self) -> Route {
         let route = self.route(Method::POST, "create", format!("Create {}", with_article(&noun(self.kind))));
         route
+            .query::<IntentParameters>()
+            .without(OF_LISTS)
             .headers(&[&IDEMPOTENCY_KEY])
             .body(self.body())
-            .returns(200, DRY_RUN, Shape::output::<ApplyReport>().json())
+            // Generated clients have one type for both successes.
+            .returns(200, DRY_RUN, either(self.body()))
             .returns_object(201, "Created.", self.body())
             .errors(WRITE_ERRORS)
             .returns_header(201, "Location", "Path of the object.")
@@ -164,11 +168,12 @@ impl Resource {
 
     fn replace(&self) -> Route {
         let summary = format!("Create or replace {}", with_article(&noun(self.kind)));
-        let either = Shape::OneOf(vec![self.body().shape, Shape::output::<ApplyReport>()]);
         self.route(Method::PUT, "replace", summary)
+            .query::<IntentParameters>()
+            .without(OF_LISTS)
             .body(self.body())
             .headers(&[&IF_MATCH, &IF_NONE_MATCH, &IDEMPOTENCY_KEY])
-            .returns_object(200, "Replaced; with `dryRun` what would change.", either.json())
+            .returns_object(200, "Replaced; with `dryRun` what would change.", either(self.body()))
             .returns_object(201, "Created.", self.body())
             .errors(WRITE_ERRORS)
             .errors(&[(412, "The object has another revision.")])
@@ -176,6 +181,8 @@ impl Resource {
 
     fn delete(&self) -> Route {
         self.route(Method::DELETE, "delete", format!("Delete {}", with_article(&noun(self.kind))))
+            .query::<IntentParameters>()
+            .without(&["after", "defer", "inert", "lenient", "limit"])
             .headers(&[&IF_MATCH, &IDEMPOTENCY_KEY])
             .returns_empty(204, "Deleted.")
             .returns(200, DRY_RUN, Shape::output::<ApplyReport>().json())
@@ -190,6 +197,17 @@ impl Resource {
     fn body(&self) -> Content {
         Shape::Component(component(self.kind)).json()
     }
+}
+
+/// Returns the body of an intent of any kind of `/v1/intents`.
+fn any_intent() -> Content {
+    let kinds = [Kind::Inbound, Kind::Compound, Kind::Outbound];
+    Shape::OneOf(kinds.map(|kind| Shape::Component(component(kind))).to_vec()).json()
+}
+
+/// Returns the body of a success: the object, or with `dryRun` a report.
+fn either(body: Content) -> Content {
+    Shape::OneOf(vec![body.shape, Shape::output::<ApplyReport>()]).json()
 }
 
 /// Returns the name of a kind, for texts and operation ids.
@@ -218,6 +236,8 @@ fn pascal(noun: &str) -> String {
     noun.split(' ').map(word).collect()
 }
 
+/// Query parameters that only lists use.
+const OF_LISTS: &[&str] = &["after", "limit"];
 const DRY_RUN: &str = "With `dryRun`: what would change.";
 const WRITE_ERRORS: &[(u16, &str)] = &[
     (

@@ -245,7 +245,13 @@ fn precondition(headers: &HeaderMap) -> Result<Option<Expect>, ApiError> {
         (None, None) => return Ok(None),
         (Some("*"), None) => Some(Expect::Present),
         (None, Some("*")) => Some(Expect::Absent),
-        (Some(text), None) => tag(text),
+        (Some(text), None) => Some(tag(text).ok_or_else(|| {
+            problem(StatusCode::PRECONDITION_FAILED, "If-Match: no object has this ETag; ETags are digits in quotes")
+        })?),
+        (Some(_), Some("*")) => {
+            let detail = "If-Match requires that the object exists, If-None-Match that it does not; give one of them";
+            return Err(problem(StatusCode::PRECONDITION_FAILED, detail));
+        }
         _ => None,
     };
     let hint = "give If-Match with one ETag (digits in quotes) or *, or If-None-Match with *";

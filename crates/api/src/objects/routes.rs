@@ -94,9 +94,11 @@ fn create_route(kind: Kind) -> Route {
     new(Method::POST, path(kind), format!("create{id}"), format!("Create {one}"))
         .requires(Verb::Write)
         .query::<WriteParameters>()
+        .without(OF_APPLY)
         .headers(&[&IDEMPOTENCY_KEY])
         .body(body(kind))
-        .returns(200, DRY_RUN, report())
+        // Generated clients have one type for both successes.
+        .returns(200, DRY_RUN, Shape::OneOf(vec![body(kind).shape, report().shape]).json())
         .returns_object(201, "Created.", body(kind))
         .returns_header(201, "Location", "Path of the object.")
         .errors(WRITE_ERRORS)
@@ -111,6 +113,7 @@ fn replace_route(kind: Kind) -> Route {
         .description("`PUT` takes what `GET` returns: `metadata` and `status` are ignored.")
         .requires(Verb::Write)
         .query::<WriteParameters>()
+        .without(OF_APPLY)
         .headers(&[&IF_MATCH, &IF_NONE_MATCH, &IDEMPOTENCY_KEY])
         .body(body(kind))
         .returns_object(200, "Replaced; with `dryRun` what would change.", either.json())
@@ -126,7 +129,8 @@ fn delete_route(kind: Kind) -> Route {
     new(Method::DELETE, one_path(kind), format!("delete{id}"), format!("Delete {one}"))
         .requires(Verb::Delete)
         .query::<WriteParameters>()
-        .headers(&[&IF_MATCH, &IF_NONE_MATCH, &IDEMPOTENCY_KEY])
+        .without(OF_APPLY)
+        .headers(&[&IF_MATCH, &IDEMPOTENCY_KEY])
         .returns(200, DRY_RUN, report())
         .returns_empty(204, "Deleted.")
         .errors(NO_SUCH)
@@ -174,6 +178,8 @@ fn report() -> Content {
     Shape::output::<ApplyReport>().json()
 }
 
+/// Query parameters that only `POST /v1/apply` uses.
+const OF_APPLY: &[&str] = &["allowRemovals", "inert", "prune"];
 const DRY_RUN: &str = "With `dryRun`: what would change.";
 const NO_SUCH: &[(u16, &str)] = &[(404, "There is no object of this name.")];
 const WRITE_ERRORS: &[(u16, &str)] = &[

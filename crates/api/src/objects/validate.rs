@@ -83,8 +83,9 @@ pub(super) async fn validate(
     if !others.is_empty() {
         return Err(invalid(StatusCode::CONFLICT, &conflict(changes), others));
     }
-    // Listing the rejected objects costs as much as there are, so a single write does without.
-    let rejected = if mode == Mode::WithEffect { details(errors_of(&not_served)) } else { vec![] };
+    // Of the body only: a server may have thousands of others. A single write does without.
+    let of_body = (&not_served).into_iter().filter(|(key, _)| pointers.contains_key(key));
+    let rejected = if mode == Mode::WithEffect { details(errors_of(of_body)) } else { vec![] };
     Ok(Validated { report: ApplyReport { effect, rejected, ..report }, declared, desired, _compiled: compiled })
 }
 

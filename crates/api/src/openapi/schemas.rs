@@ -81,6 +81,7 @@ impl Schemas {
             debug_assert!(before.is_none() || before.as_ref() == all.get(&name), "two schemas are called {name}");
         }
         apply_body(&mut all);
+        new_intent(&mut all);
         let (mut wanted, mut used) = (references(paths), BTreeSet::new());
         while let Some(name) = wanted.pop_first() {
             wanted.extend(all.get(&name).map(references).unwrap_or_default());
@@ -106,7 +107,10 @@ impl Schemas {
             let own = self.named.get_mut(&component(kind)).and_then(|schema| schema.get_mut("properties"));
             let own = own.and_then(Value::as_object_mut).expect("elements of lists are objects");
             for (name, schema) in &output {
-                own.insert((*name).to_owned(), schema.clone().to_value());
+                let mut schema = schema.clone().to_value();
+                // `PUT` takes what `GET` returns, and ignores them.
+                schema["readOnly"] = true.into();
+                own.insert((*name).to_owned(), schema);
             }
         }
     }
@@ -118,6 +122,15 @@ fn apply_body(all: &mut Map<String, Value>) {
     for kind in KINDS {
         body["properties"][section_of(kind)]["items"] = reference(&component(kind));
     }
+}
+
+/// Sets the intent of a body that also has its key to the kinds that have a key.
+fn new_intent(all: &mut Map<String, Value>) {
+    let Some(body) = all.get_mut("NewIntent") else { return };
+    let kinds: BTreeSet<_> = fairway_intents::INTENT_KINDS.into_iter().map(fairway_intents::component).collect();
+    let what = body["properties"]["intent"]["description"].take();
+    let kinds: Vec<_> = kinds.iter().map(|kind| reference(kind)).collect();
+    body["properties"]["intent"] = json!({"anyOf": kinds, "description": what});
 }
 
 /// Moves references from the configuration's schema to this document, and adds examples for strings with a format.

@@ -131,7 +131,9 @@ async fn messages(watched: &Watched, state: &AppState, batch: &[Event], revision
             (Some(object), Watched::Kind(_)) => event("changed", id, &body(object, &published, served)),
             (Some(_), Watched::Intents { .. }) => event("changed", id, &intents.next().unwrap_or_default()),
             (None, watched) => {
-                let body = DeletedObject { name: watched.name(&change.key), revision: change.revision };
+                let name = watched.name(&change.key);
+                let key = matches!(watched, Watched::Intents { .. }).then(|| name.clone());
+                let body = DeletedObject { name, key, revision: change.revision };
                 event("deleted", id, &body)
             }
         }

@@ -178,6 +178,20 @@ fn values_are_parsed_in_all_forms() {
 }
 
 #[test]
+fn value_of_another_type_is_refused_with_pointer() {
+    for (spec, pointer, detail) in [
+        (r#""localDomain":7"#, "/spec/localDomain", "7 is a number; write the text \"7\""),
+        (r#""namespaces":"foo""#, "/spec/namespaces", "\"foo\" is not a list; write a list"),
+        (r#""namespaces":[5]"#, "/spec/namespaces/0", "5 is a number; write the text \"5\""),
+        (r#""appLabel":true"#, "/spec/appLabel", "true is not a text; write a text"),
+    ] {
+        assert_eq!(rejected(&with(spec)), [(pointer.to_owned(), detail.to_owned())], "{spec}");
+    }
+    let errors = rejected(r#"{"metadata":{"name":7},"spec":{"app":5,"serviceName":"s"}}"#);
+    assert_eq!(errors.iter().map(|(at, _)| at.as_str()).collect::<Vec<_>>(), ["/metadata/name", "/spec/app"]);
+}
+
+#[test]
 fn service_accounts_are_parsed_in_all_forms() {
     let expected =
         inbound(&with(r#""access":{"serviceAccounts":[{"name":"sa1","rules":[{"method":"GET","path":"/s"}]}]}"#));
