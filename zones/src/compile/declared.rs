@@ -33,7 +33,7 @@ pub(super) fn refusal(desired: &DesiredState, set: &RecordSet, at_name: &AtName<
     }
     let in_text = |wanted: Rtype| at_name.text.is_some_and(|node| node.set(wanted).is_some());
     if in_text(rtype) {
-        return refuse(format!("{name} {rtype} is in the zone file, which has precedence"), "change it there");
+        return refuse(format!("{name} {rtype}: the zone itself has one, with precedence"), "change it there");
     }
     if in_text(Rtype::CNAME) {
         let what = format!("{name} has a CNAME in the zone file, and a CNAME excludes other records");

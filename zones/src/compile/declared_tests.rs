@@ -76,7 +76,7 @@ fn declared_set_with_conflict_is_rejected_with_reason() {
     let large: Vec<String> = (0..300).map(|n| format!("\"{}{n}\"", "x".repeat(240))).collect();
     let large: Vec<&str> = large.iter().map(String::as_str).collect();
     let table: [(&[RecordSet], &str); 13] = [
-        (&[set("own.", Rtype::A, &["192.0.2.9"])], "is in the zone file, which has precedence"),
+        (&[set("own.", Rtype::A, &["192.0.2.9"])], "the zone itself has one, with precedence"),
         (&[set("www.", Rtype::TXT, &["x"])], "has a CNAME in the zone file"),
         (&[set("own.", Rtype::CNAME, &["a.invalid."])], "a CNAME excludes other records"),
         (&[set("n.", Rtype::CNAME, &["a.invalid."]), set("n.", Rtype::TXT, &["x"])], "a CNAME excludes other records"),
