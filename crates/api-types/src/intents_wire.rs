@@ -18,7 +18,7 @@ pub struct IntentListParameters {
     /// Only intents whose key or DNS name contains this text.
     pub contains: String,
     /// Only intents of this project; a grant for it is enough.
-    #[schemars(pattern(r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$"))]
+    #[schemars(pattern(r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?)?$"))]
     pub project: Option<String>,
     /// Stream changes as they are served, instead of a list.
     pub watch: bool,
