@@ -84,6 +84,7 @@ async fn start(folder: &Path) -> Result<(Control, Arc<ContributionLedger>), Stri
         listeners: vec![],
         hosts: fairway_hosts::Hosts::start(vec![]),
         sources: fairway_sources::Sources::start(None),
+        history: Default::default(),
     };
     let (control, actor, _) = parts.start(configured, snapshot, data.read_state(), Traces::default()).await;
     let _ = control.set_objects(objects);

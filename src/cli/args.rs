@@ -6,11 +6,12 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
-use fairway_model::{ClusterName, Name, Network, Rtype};
+use fairway_model::{ClusterName, Name, Network, Rtype, Timestamp};
 
 use super::{
     client::ServerArgs,
     contributions::ContributionsArgs,
+    events::EventsArgs,
     objects::{ApplyArgs, DeleteArgs, DiffArgs, GetArgs},
     output::ColorWhen,
     overrides::OverrideCommand,
@@ -71,6 +72,7 @@ pub(super) enum Command {
     Serve(ServeArgs),
     Check(CheckArgs),
     Explain(ExplainArgs),
+    Events(EventsArgs),
     Replay(ReplayArgs),
     Status(StatusArgs),
     #[command(subcommand)]
@@ -228,6 +230,7 @@ pub(super) struct ImpactArgs {
 Examples:
   fairway explain shop.gslb.example
   fairway explain shop.gslb.example --type AAAA --client 203.0.113.0/24
+  fairway explain shop.gslb.example --client 203.0.113.0/24 --at 03:12
   fairway explain shop.gslb.example --config fairway.yaml --down eu1")]
 pub(super) struct ExplainArgs {
     /// Name to explain, absolute with or without its final dot.
@@ -241,6 +244,11 @@ pub(super) struct ExplainArgs {
     /// Network of the client, as in an ECS option, or one address; default 127.0.0.1.
     #[arg(long, short, value_name = "SUBNET", value_parser = values::client_network)]
     pub(super) client: Option<Network>,
+
+    /// Explain the answer of that time, as far as the change log reaches (history.bytes): RFC 3339, a time ago like 90m, or a time of day
+    /// in UTC like 03:12.
+    #[arg(long, value_name = "TIME", value_parser = values::past, conflicts_with = "config")]
+    pub(super) at: Option<Timestamp>,
 
     /// Read these files, without a running server.
     #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["data_dir", "server"], value_hint = ValueHint::AnyPath)]

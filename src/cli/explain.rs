@@ -17,6 +17,7 @@ use fairway_api::{TargetNote, explanation, show_pins, show_weights};
 use fairway_api_types::{
     client::ExplainQuery,
     explain_wire::{AddressHealth, ClientLocation, Explanation, MemberChoice, PoolChoice, Record, Step},
+    history_wire::PastState,
 };
 use fairway_config::Source;
 use fairway_model::Demand;
@@ -35,6 +36,7 @@ pub(super) async fn explain(out: Out, args: ExplainArgs) -> anyhow::Result<()> {
                 name: args.name.to_string(),
                 rtype: Some(args.rtype.to_string()),
                 client: args.client.map(|network| network.to_string()),
+                at: args.at.map(|at| at.to_string()),
             };
             client(&args.server)?.explain(&query).await?
         }
@@ -66,6 +68,12 @@ fn render(palette: Palette, explanation: &Explanation) -> String {
     if explanation.health == "assumed" {
         let note = "health is assumed, not measured: read from files";
         let _ = writeln!(text, "{}", palette.paint(Tone::Warn, note));
+    }
+    if let Some(PastState { time, since, note, .. }) = &explanation.at {
+        let _ = writeln!(text, "at {time}, by the state served since {since}");
+        if let Some(note) = note {
+            let _ = writeln!(text, "{}", palette.paint(Tone::Warn, note));
+        }
     }
     for step in &explanation.steps {
         text += &step_text(palette, step);

@@ -8,6 +8,7 @@ mod check;
 mod client;
 mod config;
 mod contributions;
+mod events;
 mod explain;
 mod impact;
 mod kubernetes;
@@ -110,6 +111,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Demo(args) => return wait(demo::run(args, out)),
         Command::Serve(args) => serve::serve(args)?,
         Command::Explain(args) => wait(explain::explain(out, args))?,
+        Command::Events(args) => wait(events::events(out, args))?,
         Command::Replay(args) => replay::replay(out, &args)?,
         Command::Status(args) => wait(status::status(out, args))?,
         Command::Override(command) => wait(overrides::overrides(out, command))?,

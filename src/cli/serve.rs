@@ -8,6 +8,7 @@ use std::{
 use super::{args::ServeArgs, configured, variable, wait};
 use crate::daemon::{Daemon, FirstLoad, Options, restrict_log_thread};
 use fairway_config::{Environment, Source, environment::unknown_variables};
+use fairway_history::History;
 use fairway_telemetry::logs::{LineFormat, Logs};
 use fairway_transport::{Sockets, give_up_new_privileges};
 
@@ -21,12 +22,16 @@ pub(super) fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let inherited = Sockets::inherited()?;
     // Before anything that can fail, so that the log has the reason.
     let filter = args.log.clone().or_else(|| variable("FAIRWAY_LOG")).unwrap_or_else(|| "info".to_owned());
-    let logs = Logs::start(&filter, LineFormat::Auto, restrict_log_thread)?;
+    let history = History::default();
+    let events = history.clone();
+    let on_event = move |at, event| events.add_event(at, event);
+    let logs = Logs::start(&filter, LineFormat::Auto, restrict_log_thread, on_event)?;
     warn_of_misspelled_variables();
     let mut options = Options::new(source(&args)?);
     options.inherited = inherited;
     options.replace = args.replace;
     options.logs = Some(logs);
+    options.history = history;
     options.environment = environment(&args);
     // Before any thread starts but that of the log, which restricts itself: threads inherit it.
     let mut first = FirstLoad::new(options)?;

@@ -1,8 +1,11 @@
 //! Parsers for values on the command line. Errors quote the value and say how to write it.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
 
-use fairway_model::{ClusterName, Name, Network};
+use fairway_model::{ClusterName, Name, Network, Timestamp};
 
 /// Parses an absolute domain name, with or without its final dot.
 pub(super) fn name(text: &str) -> Result<Name, String> {
@@ -64,9 +67,49 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     if secs == 0 { Err(error()) } else { Ok(Duration::from_secs(secs)) }
 }
 
+/// Parses a time of the past: RFC 3339, a time ago like `90m`, or a time of day in UTC like `03:12`, which is its last one.
+pub(super) fn past(text: &str) -> Result<Timestamp, String> {
+    past_at(text, SystemTime::now().into())
+}
+
+fn past_at(text: &str, now: Timestamp) -> Result<Timestamp, String> {
+    const DAY: u64 = 86_400;
+    if let Ok(moment) = text.parse() {
+        return Ok(moment);
+    }
+    if let Ok(ago) = duration(text) {
+        return Ok(Timestamp::from_secs(now.secs().saturating_sub(ago.as_secs())));
+    }
+    let error = || format!("{text:?} is not a time; write it like 2026-11-30T03:12:00Z, 03:12 (UTC) or 90m (ago)");
+    let midnight = now.secs() / DAY * DAY;
+    let seconds = if text.matches(':').count() == 1 { ":00" } else { "" };
+    let date = Timestamp::from_secs(midnight).to_string();
+    let day = date.split('T').next().ok_or_else(error)?;
+    let today: Timestamp = format!("{day}T{text}{seconds}Z").parse().map_err(|_| error())?;
+    Ok(if today <= now { today } else { Timestamp::from_secs(today.secs().saturating_sub(DAY)) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_of_the_past_is_a_moment_an_age_or_a_time_of_day() {
+        let now: Timestamp = "2026-11-30T04:00:00Z".parse().unwrap();
+        let past = |text: &str| past_at(text, now).map(|moment| moment.to_string());
+        for (text, moment) in [
+            ("2026-11-29T23:59:59Z", "2026-11-29T23:59:59Z"),
+            ("90m", "2026-11-30T02:30:00Z"),
+            ("03:12", "2026-11-30T03:12:00Z"),
+            ("03:12:30", "2026-11-30T03:12:30Z"),
+            ("04:01", "2026-11-29T04:01:00Z"),
+        ] {
+            assert_eq!(past(text).as_deref(), Ok(moment), "{text}");
+        }
+        for text in ["", "yesterday", "25:00", "3", "03:12:30:01"] {
+            assert!(past(text).is_err(), "{text:?} must be rejected");
+        }
+    }
 
     #[test]
     fn duration_adds_its_units() {

@@ -25,6 +25,7 @@ use fairway_api::{Api, Webhook};
 use fairway_api_types::client::CONTROL_SOCKET;
 use fairway_config::{Environment, Source};
 use fairway_control::{Control, Readiness, Shared, command::Command};
+use fairway_history::History;
 use fairway_store::DataFolder;
 use fairway_transport::{
     Notifier, Server, Sockets,
@@ -48,6 +49,8 @@ pub struct Options {
     pub signals: bool,
     /// The log; its filter and format follow the configuration.
     pub logs: Option<Logs>,
+    /// The change log, which gets the events of the log.
+    pub history: History,
     /// Environment variables.
     pub environment: Environment,
 }
@@ -57,7 +60,16 @@ impl Options {
     pub fn new(source: Source) -> Self {
         let environment: Environment = Arc::new(|name| std::env::var(name).ok());
         let inherited = Sockets::default();
-        Self { source, inherited, replace: false, workers: None, signals: true, logs: None, environment }
+        Self {
+            source,
+            inherited,
+            replace: false,
+            workers: None,
+            signals: true,
+            logs: None,
+            history: History::default(),
+            environment,
+        }
     }
 }
 
@@ -214,6 +226,9 @@ impl Daemon {
         }
         // Dropping joins its thread, which writes the last samples.
         let _ = tokio::task::spawn_blocking(move || drop(query_log)).await;
+        // What is not written when the disk hangs is lost.
+        let history = shared.serving.history().clone();
+        let _ = tokio::time::timeout(LAST_WRITE_MAX, tokio::task::spawn_blocking(move || history.close())).await;
         if let Some(folder) = folder.filter(|_| !is_replaced) {
             // A socket file that cannot be removed is replaced at the next start.
             let _ = std::fs::remove_file(folder.path().join(CONTROL_SOCKET));

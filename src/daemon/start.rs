@@ -39,6 +39,7 @@ use fairway_control::{
     reloads::{ReloadScope, Trigger},
     start::Parts,
 };
+use fairway_history::History;
 use fairway_store::{DataFolder, FolderError, SavedState, objects::StoreError};
 use fairway_transport::{
     BindErrors, Notifier, PrivilegeError, Server, Sockets, TcpSettings, drop_to,
@@ -99,7 +100,7 @@ fn lines(errors: &[Diagnostic]) -> String {
 /// Starts a daemon. If a step fails, everything that was started before is dropped, which stops it.
 pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
     let FirstLoad { options, mut reader, configured, snapshot, fingerprint, landlock, .. } = first;
-    let (signals, logs) = (options.signals, options.logs.clone());
+    let (signals, logs, history) = (options.signals, options.logs.clone(), options.history.clone());
     let notifier = Notifier::new((options.environment)("NOTIFY_SOCKET").map(Into::into));
     let clock = system_clock();
     let (predecessor, mut bound) = bind(options, &configured.settings).await?;
@@ -123,7 +124,7 @@ pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
     reader.kept.store(Arc::new(saved.overrides.clone()));
     let read = start_reading(&mut reader, &mut saved);
     let (configured, snapshot) = objects::with_objects(&reader, configured, snapshot, clock());
-    let parts = parts((reader, read), (&folder, &clock, &logs), fingerprint, &listeners);
+    let parts = parts((reader, read), (&folder, &clock, &logs), history, fingerprint, &listeners);
     let (control, actor, fingerprint) = parts.start(configured, snapshot, saved, hook.traces.clone()).await;
     let store_task = objects.and_then(|objects| control.set_objects(objects));
     let actor = tokio::spawn(actor.run());
@@ -136,6 +137,9 @@ pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
         Some(predecessor) => Some(take_over(predecessor, &control, &mut api, &settings, &declared, &mut tasks).await?),
         None => folder,
     };
+    if let Some(folder) = &folder {
+        open_history(&control, folder, &settings);
+    }
     let offer = folder.as_ref().and_then(|folder| offer(&server, folder, &copies));
     hook.open(&control, &settings, &mut tasks);
     report_serving(&control, &addresses, http, &notifier);
@@ -158,6 +162,18 @@ pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
     })
 }
 
+/// Folder of the change log, in the data folder.
+const HISTORY_FOLDER: &str = "history";
+
+/// Begins the change log. Without it, the server answers all the same.
+fn open_history(control: &Control, folder: &DataFolder, settings: &Settings) {
+    let served = &control.shared.serving;
+    match served.history().open(&folder.path().join(HISTORY_FOLDER), settings.history.bytes) {
+        Ok(()) => served.record(),
+        Err(error) => tracing::error!(%error, "change log not written: there are no events and no `explain --at`"),
+    }
+}
+
 /// Starts look-ups of host names and reading of Kubernetes clusters, whose results the reader uses from now on.
 fn start_reading(reader: &mut Reader, saved: &mut SavedState) -> (Hosts, Sources) {
     let hosts = Hosts::start(mem::take(&mut saved.hosts));
@@ -170,12 +186,13 @@ fn start_reading(reader: &mut Reader, saved: &mut SavedState) -> (Hosts, Sources
 fn parts(
     (reader, (hosts, sources)): (Reader, (Hosts, Sources)),
     (folder, clock, logs): (&Option<Arc<DataFolder>>, &Clock, &Option<Logs>),
+    history: History,
     fingerprint: Fingerprint,
     listeners: &[Listener],
 ) -> Parts {
     let listeners = listeners.iter().filter_map(|listener| listener.address.parse().ok()).collect();
     let (folder, clock, logs) = (folder.clone(), Arc::clone(clock), logs.clone());
-    Parts { reader, folder, clock, logs, fingerprint, listeners, hosts, sources }
+    Parts { reader, folder, clock, logs, fingerprint, listeners, hosts, sources, history }
 }
 
 /// Gives the API the listeners, the protections, and the ledger of the webhook. The cells are empty until here, so setting them cannot fail.

@@ -13,7 +13,7 @@ use crate::{
 /// TTL state of each pool, by its index. `None` if every pool answers with its declared TTL.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AdaptiveTtls {
-    by_pool: Option<Arc<[AdaptiveTtl]>>,
+    pub(crate) by_pool: Option<Arc<[AdaptiveTtl]>>,
     /// Part of the TTL states in the id of the runtime state.
     pub(crate) id: u64,
 }

@@ -28,14 +28,14 @@ pub struct RuntimeState {
     pub(crate) adaptive_ttls: AdaptiveTtls,
     /// Wrapping sum over targets, last-good members, shares, closed members and adaptive TTLs.
     pub(crate) id: u64,
-    fixed: Arc<Fixed>,
+    pub(crate) fixed: Arc<Fixed>,
 }
 
 /// Data that is constant while the snapshot is.
 #[derive(Debug)]
-struct Fixed {
+pub(crate) struct Fixed {
     /// Hash of each target, equal on every server.
-    hashes: Box<[u64]>,
+    pub(crate) hashes: Box<[u64]>,
     /// Pools with the down answer `last-good` by target, sorted. A pool is given by its index.
     watchers: Box<[(TargetIndex, u32)]>,
 }
@@ -214,7 +214,7 @@ impl RuntimeState {
         }
     }
 
-    fn set_last_good(&mut self, pool: &SteerPool, set: impl FnOnce(&mut [u64])) {
+    pub(crate) fn set_last_good(&mut self, pool: &SteerPool, set: impl FnOnce(&mut [u64])) {
         let before = pool.memory_hash(self.last_good(pool));
         if self.last_good.get(pool.memory()).is_some() {
             // Copied only if it changes. Until then all versions share one allocation.

@@ -93,6 +93,11 @@ impl ScheduleStates {
         Self { closed: closed.into(), statuses, at, due, id }
     }
 
+    /// Returns the time of the evaluation.
+    pub(crate) fn evaluated_at(&self) -> Timestamp {
+        self.at
+    }
+
     /// True if an evaluation at this time would give the same. False if the clock was set back.
     pub(crate) fn holds(&self, at: Timestamp) -> bool {
         self.at <= at && at < self.due

@@ -18,11 +18,12 @@ use serde_json::Value;
 use crate::{
     contributions_wire::{Confirmed, Contributions, Evicted, Eviction},
     endpoints::{
-        self, ADD_OVERRIDE, APPLY, CONFIRM, CONTRIBUTIONS, DNS_UPDATE_RECORD, EVICT, EXPLAIN, EXPORT, Endpoint,
+        self, ADD_OVERRIDE, APPLY, CONFIRM, CONTRIBUTIONS, DNS_UPDATE_RECORD, EVENTS, EVICT, EXPLAIN, EXPORT, Endpoint,
         LIST_OVERRIDES, METRICS, PUBLISH_APPLY, PUBLISH_PLAN, PUBLISH_TAKE, PUBLISHING, PUSH_LATENCY, PUSH_LOAD,
         RELOAD, REMOVE_OVERRIDE, STATE, STOP, VERSION,
     },
     explain_wire::Explanation,
+    history_wire::{EventParameters, Events},
     latency_wire::LatencyState,
     load_wire::{LoadState, NewLoad},
     objects_wire::{ApplyReport, ObjectList, ObjectsExport},
@@ -98,6 +99,8 @@ pub struct ExplainQuery {
     pub rtype: Option<String>,
     /// The client: an address or a network; default a query without client subnet.
     pub client: Option<String>,
+    /// Time of the past (RFC 3339); default now.
+    pub at: Option<String>,
 }
 
 impl Client {
@@ -130,9 +133,24 @@ impl Client {
     /// `GET /v1/explain`.
     pub async fn explain(&self, query: &ExplainQuery) -> Result<Explanation, ClientError> {
         let mut parameters = vec![("name", query.name.as_str())];
-        let optional = [("type", &query.rtype), ("client", &query.client)];
+        let optional = [("type", &query.rtype), ("client", &query.client), ("at", &query.at)];
         parameters.extend(optional.iter().filter_map(|(key, value)| Some((*key, value.as_deref()?))));
         self.request(&EXPLAIN, &[], &parameters).await
+    }
+
+    /// `GET /v1/events`.
+    pub async fn events(&self, query: &EventParameters) -> Result<Events, ClientError> {
+        let [after, limit] = [query.after.map(|id| id.to_string()), query.limit.map(|limit| limit.to_string())];
+        let optional = [
+            ("since", &query.since),
+            ("until", &query.until),
+            ("event", &query.event),
+            ("contains", &query.contains),
+            ("after", &after),
+            ("limit", &limit),
+        ];
+        let parameters: Vec<_> = optional.iter().filter_map(|(key, value)| Some((*key, value.as_deref()?))).collect();
+        self.request(&EVENTS, &[], &parameters).await
     }
 
     /// `GET /version`.

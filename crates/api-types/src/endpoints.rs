@@ -72,6 +72,8 @@ pub const CONTRIBUTIONS: Endpoint = Endpoint::get("/v1/contributions");
 pub const DNS_UPDATE_RECORD: Endpoint = Endpoint::get("/v2/projects/{project}/dns-update-records/{dnsUpdateRecord}");
 /// Removes what an owner contributed.
 pub const EVICT: Endpoint = Endpoint::delete("/v1/contributions");
+/// Lists events of the change log.
+pub const EVENTS: Endpoint = Endpoint::get("/v1/events");
 /// Explains an answer.
 pub const EXPLAIN: Endpoint = Endpoint::get("/v1/explain");
 /// Returns all declared objects.

@@ -5,12 +5,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{kubernetes_wire::WeightFactors, overrides_wire::PoolPin, state_wire::ProbeState};
+use super::{history_wire::PastState, kubernetes_wire::WeightFactors, overrides_wire::PoolPin, state_wire::ProbeState};
 
 /// An answer and the steps that led to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Explanation {
+    /// The state of the past that it is of; null for that of now.
+    pub at: Option<PastState>,
     /// Id of the snapshot.
     pub snapshot: String,
     /// Id of the runtime state.

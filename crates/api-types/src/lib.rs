@@ -7,6 +7,7 @@ pub mod client;
 pub mod contributions_wire;
 pub mod endpoints;
 pub mod explain_wire;
+pub mod history_wire;
 pub mod intent_status_wire;
 pub mod intents_wire;
 pub mod kubernetes_wire;

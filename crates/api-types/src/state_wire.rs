@@ -457,4 +457,7 @@ pub struct ExplainParameters {
     /// Address or network of the client; default none.
     #[serde(default)]
     pub client: Option<String>,
+    /// Time (RFC 3339) of the answer, as far as the change log reaches; default now.
+    #[serde(default)]
+    pub at: Option<String>,
 }

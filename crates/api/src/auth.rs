@@ -282,7 +282,7 @@ fn audit(identity: &str, connection: &Connection, action: &str, required: &Requi
         tracing::debug!(target: "fairway::audit", identity, remote, action, verbs, project, outcome, status, "write");
         return;
     }
-    tracing::info!(target: "fairway::audit", identity, remote, action, verbs, project, outcome, status, "write");
+    tracing::info!(target: "fairway::audit", event = "api", identity, remote, action, verbs, project, outcome, status, "write");
 }
 
 /// An IPv4 address that is mapped to IPv6 is written as IPv4.

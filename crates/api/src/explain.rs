@@ -32,6 +32,7 @@ type Notes<'a> = &'a dyn Fn(&PoolName, &ClusterName, TargetIndex) -> TargetNote;
 pub fn explanation(explained: &Explained, measured: bool, notes: Notes<'_>) -> Explanation {
     let records = |records: &[ExplainedRecord]| records.iter().map(record_of).collect();
     Explanation {
+        at: None,
         snapshot: hex(explained.ids.snapshot),
         runtime_state: hex(explained.ids.runtime),
         epoch: explained.ids.epoch,

@@ -117,7 +117,7 @@ fn audit(identity: &str, order: &TakeOrder, report: &TakeReport) {
     let provider = &*report.provider;
     for record in report.records.iter().filter(|record| record.status != "left") {
         let PublishedRecord { name, rtype, status, .. } = record;
-        tracing::info!(target: "fairway::audit", identity, provider, step, previous_owner = from, name, rtype, outcome = status, reason, "take");
+        tracing::info!(target: "fairway::audit", event = "publishing", identity, provider, step, previous_owner = from, name, rtype, outcome = status, reason, "take");
     }
 }
 

@@ -12,6 +12,7 @@ mod explain;
 mod explain_words;
 mod handover;
 mod health;
+mod history;
 mod idempotency;
 mod intents;
 mod latency;

@@ -13,7 +13,7 @@ use axum::{
 
 use crate::{
     auth::{Auth, Connection, authorize},
-    contributions, intents, latency, load,
+    contributions, history, intents, latency, load,
     metrics::timed,
     objects,
     openapi::Document,
@@ -32,6 +32,7 @@ pub(crate) fn table() -> Vec<Route> {
         server::routes(),
         overrides::routes(),
         watch::routes(),
+        history::routes(),
         load::routes(),
         latency::routes(),
         publishing::routes(),

@@ -13,6 +13,7 @@ use fairway_model::{ClusterName, Name, Network, PoolName, Rtype};
 use crate::{
     explain::{TargetNote, explanation, show_pins, show_plans, show_weights},
     health::{METRICS_TYPE, compression, live, ready},
+    history::explain_past,
     openapi::Document,
     permission::Permission,
     problem::{ApiError, bad_request, problem},
@@ -85,7 +86,11 @@ fn state_routes() -> Vec<Route> {
             .requires(Verb::Observe)
             .query::<ExplainParameters>()
             .returns(200, "Every step and every term.", Shape::output::<Explanation>().json())
-            .errors(&[(400, "The name, the type or the client is missing or invalid.")])
+            .errors(&[
+                (400, "The name, the type, the client or the time is missing or invalid."),
+                (404, "The change log does not reach that time."),
+                (409, "The state of that time cannot be compiled."),
+            ])
             .handle(explain),
         Route::new(RELOAD, "reload", "Reload the configuration")
             .description(
@@ -144,6 +149,9 @@ async fn explain(
         query.rtype.as_deref().unwrap_or("A").parse().map_err(|error| bad_request(format!("type: {error}")))?;
     let client = query.client.as_deref().map(str::parse::<Network>).transpose();
     let client = client.map_err(|error| bad_request(format!("client: {error}")))?;
+    if let Some(at) = &query.at {
+        return Ok(Json(explain_past(&state.control, (name, rtype, client), at).await?));
+    }
     let now = state.control.explain(&name, rtype, client).await?;
     let note = |pool: &PoolName, cluster: &ClusterName, target| TargetNote {
         not_allowed: now.not_allowed(target).map(str::to_owned),

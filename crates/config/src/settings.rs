@@ -26,8 +26,9 @@ use hyper::header::HeaderName;
 use fairway_access::Access;
 
 use super::{
-    health_listener::HealthListenerSettings, landlock_wire::LandlockSettings, limits_wire::DeclaredLimits,
-    publish_wire::AliasForm, traces_wire::TraceProtocol, v1_process::LogFormat, webhook::WebhookSettings,
+    health_listener::HealthListenerSettings, history_wire::HistorySettings, landlock_wire::LandlockSettings,
+    limits_wire::DeclaredLimits, publish_wire::AliasForm, traces_wire::TraceProtocol, v1_process::LogFormat,
+    webhook::WebhookSettings,
 };
 
 /// Settings of the process. A change of a field marked (start) requires a restart.
@@ -77,6 +78,8 @@ pub struct Settings {
     pub store: StoreSettings,
     /// Limits of all declared objects together.
     pub limits: DeclaredLimits,
+    /// Change log in the data folder (start).
+    pub history: HistorySettings,
     /// Providers to publish to. Default: none.
     pub publish: Vec<PublishTo>,
     /// Owner id in the registries of providers that name none. Default `fairway`.
@@ -481,6 +484,7 @@ impl Default for Settings {
             query_log: None,
             store: StoreSettings::default(),
             limits: DeclaredLimits::default(),
+            history: HistorySettings::default(),
             publish: Vec::new(),
             publish_owner: Self::PUBLISH_OWNER.to_owned(),
             webhook: None,

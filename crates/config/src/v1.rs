@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use super::{
     bounds_wire::{As, Float, Int, List, Text, Word, each_once},
+    history_wire::{Events, History},
     landlock_wire::Landlock,
     limits_wire::TotalLimits,
     load_wire::Load,
@@ -96,6 +97,12 @@ pub(super) struct Config {
     /// Limits of everything that is declared over the API and the webhook, together.
     #[serde(default)]
     pub(super) limits: TotalLimits,
+    /// Change log in the data folder. A change requires a restart.
+    #[serde(default)]
+    pub(super) history: History,
+    /// Events of the change log.
+    #[serde(default)]
+    pub(super) events: Events,
     /// Publishing to other DNS servers.
     #[serde(default)]
     pub(super) publish: Publish,

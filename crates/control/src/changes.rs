@@ -88,6 +88,7 @@ pub(crate) fn need_restart(before: &Settings, after: &Settings) -> Vec<&'static 
         ("health", bound_health(before) != bound_health(after)),
         ("ready", before.callback != after.callback),
         ("store", before.store != after.store),
+        ("history.bytes", before.history.bytes != after.history.bytes),
         ("traces", before.traces != after.traces),
     ]
     .into_iter()

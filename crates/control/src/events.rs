@@ -87,11 +87,11 @@ impl Actor {
         let was_allowed = !self.denied.contains_key(target);
         match (was_allowed, *is_allowed) {
             (true, false) => {
-                tracing::warn!(address = %target.address, monitor = %target.label, %cause, "target not allowed");
+                tracing::warn!(event = "health", address = %target.address, monitor = %target.label, %cause, "target not allowed");
                 self.denied.insert(target.clone(), cause.to_string());
             }
             (false, true) => {
-                tracing::info!(address = %target.address, monitor = %target.label, "target allowed");
+                tracing::info!(event = "health", address = %target.address, monitor = %target.label, "target allowed");
                 self.denied.remove(target);
             }
             _ => return false,
@@ -177,7 +177,7 @@ impl Actor {
         let (before, now) = (self.shared.balance.leader.load_full(), self.inputs.balance.leader_status());
         if *before != now {
             let reason = now.reason.as_deref();
-            tracing::info!(before = before.role, now = now.role, reason, "balance leader changed");
+            tracing::info!(event = "load", before = before.role, now = now.role, reason, "balance leader changed");
             self.shared.balance.leader.store(Arc::new(now));
         }
         self.apply(Event::Shares);
@@ -234,7 +234,7 @@ impl Actor {
             };
             counter.fetch_add(1, Relaxed);
             let until = status.until.as_deref().unwrap_or_default();
-            tracing::info!(%pool, %cluster, to, until, "schedule transition");
+            tracing::info!(event = "schedule", %pool, %cluster, to, until, "schedule transition");
         }
     }
 }
@@ -246,7 +246,7 @@ fn log_transition(event: &AppliedTransition) {
     macro_rules! line {
         ($level:ident) => {
             tracing::$level!(
-                address = %target.address, monitor = %target.label, clusters, pools, %from, %to, %cause, "health changed"
+                event = "health", address = %target.address, monitor = %target.label, clusters, pools, %from, %to, %cause, "health changed"
             )
         };
     }

@@ -42,7 +42,7 @@ impl Control {
         let outcome = self.reload().await?;
         if outcome.is_accepted() {
             let PushedTable { name, networks, clusters, .. } = &pushed;
-            tracing::info!(table = %name, networks, clusters, "latency table applied");
+            tracing::info!(event = "change", table = %name, networks, clusters, "latency table applied");
             return Ok(PushedTable { generation: outcome.generation, ..pushed });
         }
         on_thread(move || replace_latency_table(&folder, &file, before.as_deref())).await?.map_err(not_kept)?;

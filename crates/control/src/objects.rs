@@ -117,8 +117,8 @@ async fn peek(settings: &StoreSettings, folder: &Path, declared: &ArcSwap<Declar
     let read = move || if path.exists() { StoreFile::open(&path, &keys?)?.list() } else { Ok(Listing::default()) };
     match tokio::task::spawn_blocking(read).await {
         Ok(Ok(Listing { objects, revision, .. })) => declared.store(Arc::new(Declared::new(revision, objects))),
-        Ok(Err(error)) => tracing::error!(%error, "declared objects not served"),
-        Err(error) => tracing::error!(%error, "declared objects not served"),
+        Ok(Err(error)) => tracing::error!(event = "change", %error, "declared objects not served"),
+        Err(error) => tracing::error!(event = "change", %error, "declared objects not served"),
     }
 }
 
@@ -163,7 +163,7 @@ pub fn with_objects(
     match reading.outcome {
         Ok(Compiled { configured, snapshot, .. }) => (configured, snapshot),
         Err(errors) => {
-            errors.iter().for_each(|error| tracing::error!(%error, "declared objects not served"));
+            errors.iter().for_each(|error| tracing::error!(event = "change", %error, "declared objects not served"));
             let Previous { configured, snapshot, .. } = previous;
             let proof = "this function has the only reference";
             (Arc::into_inner(configured).expect(proof), Arc::into_inner(snapshot).expect(proof))
@@ -217,7 +217,7 @@ impl Control {
         };
         let names = self.shared.probes.sources.confirm(owner).await;
         if names > 0 {
-            tracing::info!(owner, names, by = %by.identity, reason = %by.reason, "held withdrawal confirmed");
+            tracing::info!(event = "hold", owner, names, by = %by.identity, reason = %by.reason, "held withdrawal confirmed");
             return Ok(names);
         }
         self.ledger()?.confirm(filter, by).await

@@ -30,7 +30,7 @@ impl Actor {
         let Override { kind, reason, expires, origin: OverrideOrigin { by, from, .. } } = spec;
         let (id, by) = (id.as_deref().unwrap_or_default(), by.as_deref().unwrap_or_default());
         let (scope, action, addresses, pools) = (kind.scope(), kind.action(), addresses.join(","), listed(pools, ","));
-        trace.of(|| tracing::warn!(id, scope, action, reason, %expires, by, from, addresses, pools, "override added"));
+        trace.of(|| tracing::warn!(event = "override", id, scope, action, reason, %expires, by, from, addresses, pools, "override added"));
         Ok(added)
     }
 
@@ -41,7 +41,9 @@ impl Actor {
         let trace = Trace::new();
         self.replace_table(next, trace).await?;
         let kind = &active.spec.kind;
-        trace.of(|| tracing::warn!(id, scope = kind.scope(), action = kind.action(), "override removed"));
+        trace.of(|| {
+            tracing::warn!(event = "override", id, scope = kind.scope(), action = kind.action(), "override removed")
+        });
         Ok(active)
     }
 
@@ -56,7 +58,16 @@ impl Actor {
         for (id, spec) in table.expire(now) {
             let id = id.unwrap_or_default();
             let Override { kind, reason, .. } = spec;
-            trace.of(|| tracing::warn!(id, scope = kind.scope(), action = kind.action(), reason, "override expired"));
+            trace.of(|| {
+                tracing::warn!(
+                    event = "override",
+                    id,
+                    scope = kind.scope(),
+                    action = kind.action(),
+                    reason,
+                    "override expired"
+                )
+            });
         }
         self.set_table(table.clone());
         // A failure is logged where it happens.

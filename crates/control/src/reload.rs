@@ -152,12 +152,12 @@ impl Actor {
         for (key, errors, _) in configured.not_served.differences(&before.not_served, |_, _| true) {
             let Some(errors) = errors else { continue };
             let why = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-            tracing::warn!(%key, why, "declared object rejected");
+            tracing::warn!(event = "change", %key, why, "declared object rejected");
         }
         let is_new = |entry: &(&(Name, Option<Rtype>), &String)| !before.rejected.names.contains_key(entry.0);
         for ((name, rtype), why) in configured.rejected.names.iter().filter(is_new).take(LINES_MAX) {
             let rtype = rtype.map_or_else(|| "all".to_owned(), |rtype| rtype.to_string());
-            tracing::warn!(%name, rtype, why, "contributed records rejected");
+            tracing::warn!(event = "change", %name, rtype, why, "contributed records rejected");
         }
         self.swap(compiled, reading).await;
         warnings
@@ -232,12 +232,13 @@ fn log_outcome(scope: ReloadScope, outcome: &ReloadOutcome) {
     let changes = outcome.changes.join("; ");
     if outcome.is_accepted() && matches!(outcome.trigger, Trigger::Hosts | Trigger::Kubernetes) {
         // They may change every few seconds, and what matters has a line of its own.
-        tracing::debug!(trigger, generation, duration_ms, changes, "changes applied");
+        tracing::debug!(event = "change", trigger, generation, duration_ms, changes, "changes applied");
     } else if outcome.is_accepted() {
-        tracing::info!(trigger, generation, duration_ms, changes, "configuration applied");
+        tracing::info!(event = "configuration", trigger, generation, duration_ms, changes, "configuration applied");
     } else {
         let errors = outcome.errors.len();
         tracing::error!(
+            event = "configuration",
             trigger,
             generation,
             duration_ms,

@@ -1,8 +1,9 @@
 //! The current state: what queries are answered from, with what is published about it.
 
-use std::{ops::Deref, sync::Arc};
+use std::{ops::Deref, sync::Arc, time::SystemTime};
 
 use arc_swap::ArcSwap;
+use fairway_history::History;
 use fairway_model::Timestamp;
 use fairway_zones::{ServingState, give_back_memory};
 
@@ -71,35 +72,52 @@ impl Published {
     }
 }
 
-/// The owner of the current state. Only the control task swaps it.
+/// The owner of the current state. Only the control task swaps it. Each state goes to the change log.
 #[derive(Clone, Debug)]
-pub struct Served(Arc<ArcSwap<CurrentState>>);
+pub struct Served {
+    current: Arc<ArcSwap<CurrentState>>,
+    history: History,
+}
 
 impl Served {
     /// Begins with this state.
-    pub fn new(serving: ServingState, published: Published) -> Self {
-        Self(Arc::new(ArcSwap::from_pointee(CurrentState { serving, published: Arc::new(published) })))
+    pub fn new(serving: ServingState, published: Published, history: History) -> Self {
+        let current = Arc::new(ArcSwap::from_pointee(CurrentState { serving, published: Arc::new(published) }));
+        Self { current, history }
+    }
+
+    /// Returns the change log.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Adds the current state to the change log, which was opened just now.
+    pub fn record(&self) {
+        let state = self.load();
+        self.history.add_state(SystemTime::now().into(), &state.published.configured.merged.desired, &state.serving);
     }
 
     /// Returns the current state.
     pub fn load(&self) -> Arc<CurrentState> {
-        self.0.load_full()
+        self.current.load_full()
     }
 
     /// Returns what is published about the current state.
     pub fn published(&self) -> Arc<Published> {
-        Arc::clone(&self.0.load().published)
+        Arc::clone(&self.current.load().published)
     }
 
     /// Returns the pointer that the DNS listeners follow.
     pub fn pointer(&self) -> Arc<ArcSwap<CurrentState>> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.current)
     }
 
     /// Replaces the state. Returns the previous one, which listeners may still read.
     #[must_use = "the last owner of a large state takes long to free it"]
     pub fn swap(&self, serving: ServingState, published: Arc<Published>) -> Arc<CurrentState> {
-        self.0.swap(Arc::new(CurrentState { serving, published }))
+        let before = self.current.swap(Arc::new(CurrentState { serving, published }));
+        self.record();
+        before
     }
 }
 

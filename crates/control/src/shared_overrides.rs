@@ -111,10 +111,16 @@ pub(crate) fn log_changes(before: &[SavedOverride], after: &[SavedOverride]) {
     for SavedOverride { id, value } in after.iter().filter(|one| is_new(one, before)) {
         let Override { kind, reason, expires, origin: OverrideOrigin { by, from, .. } } = value;
         let by = by.as_deref().unwrap_or_default();
-        tracing::warn!(id, scope = kind.scope(), action = kind.action(), reason, %expires, by, from, "override added");
+        tracing::warn!(event = "override", id, scope = kind.scope(), action = kind.action(), reason, %expires, by, from, "override added");
     }
     for SavedOverride { id, value } in before.iter().filter(|one| is_new(one, after)) {
-        tracing::warn!(id, scope = value.kind.scope(), action = value.kind.action(), "override removed");
+        tracing::warn!(
+            event = "override",
+            id,
+            scope = value.kind.scope(),
+            action = value.kind.action(),
+            "override removed"
+        );
     }
 }
 

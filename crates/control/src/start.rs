@@ -8,6 +8,7 @@ use fairway_health::{
     Checker, Fence, FenceRules, HealthTransition,
     load::{ClusterLoadSettings, LoadReader},
 };
+use fairway_history::History;
 use fairway_hosts::Hosts;
 use fairway_model::{HealthStatus, Target, Timestamp};
 use fairway_sources::Sources;
@@ -56,6 +57,8 @@ pub struct Parts {
     pub hosts: Hosts,
     /// Kubernetes clusters, which the reader uses.
     pub sources: Sources,
+    /// The change log. It is opened once the data folder belongs to this process.
+    pub history: History,
 }
 
 impl Parts {
@@ -86,7 +89,7 @@ impl Parts {
         let (revision, started) = (configured.objects.revision, configured.settings.of_start());
         let published = Published::first(configured, overrides, denied, now.wall);
         let shared = Arc::new(Shared {
-            serving: Served::new(serving, published),
+            serving: Served::new(serving, published, self.history),
             probes,
             balance: BalanceStatus::new(inputs.balance.leader_status()),
             declarations: Declarations::new(revision),

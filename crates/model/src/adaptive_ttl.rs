@@ -1,9 +1,11 @@
 //! Adaptive TTLs: shorter while answers are likely to change soon, longer after a calm time.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Ttl;
 
 /// The range of a pool's adaptive TTL: `short` ≤ the declared TTL ≤ `long`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TtlBounds {
     /// TTL while there is a [`Risk`].
     pub short: Ttl,
@@ -12,7 +14,7 @@ pub struct TtlBounds {
 }
 
 /// The TTL that a pool answers with now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum AdaptiveTtl {
     /// The declared TTL.
     #[default]
@@ -24,7 +26,7 @@ pub enum AdaptiveTtl {
 }
 
 /// The reason why answers may have to change soon; of several, the first in this order is reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Risk {
     /// A cluster is being drained, or its gateways are exhausted.
     Drain,

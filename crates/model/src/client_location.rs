@@ -3,6 +3,8 @@
 mod countries;
 mod distance;
 
+use serde::{Deserialize, Serialize};
+
 use std::{fmt, str::FromStr, sync::Arc};
 
 pub use self::distance::EarthPoint;
@@ -42,7 +44,7 @@ impl fmt::Display for ClientLocation {
 }
 
 /// A country by its two-letter code (ISO 3166-1 alpha-2), in capitals.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Country([u8; 2]);
 
 impl Country {
@@ -90,7 +92,9 @@ impl FromStr for Country {
 }
 
 /// A continent, by the codes that GeoNames and MaxMind use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::EnumString)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::EnumString, Serialize, Deserialize,
+)]
 #[strum(ascii_case_insensitive, parse_err_ty = LocationError, parse_err_fn = LocationError::not_a_continent)]
 pub enum Continent {
     /// `AF`
@@ -117,7 +121,7 @@ pub enum Continent {
 }
 
 /// A subdivision of a country (ISO 3166-2): `US-CA`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Subdivision {
     /// The country.
     pub country: Country,
@@ -158,7 +162,7 @@ impl FromStr for Subdivision {
 }
 
 /// A point on earth, in millionths of a degree, which are at most 11 cm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Coordinates {
     latitude: i32,
     longitude: i32,

@@ -2,10 +2,12 @@
 
 use std::{net::IpAddr, path::PathBuf, sync::Arc};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Bias, ClusterName, Coordinates, MonitorName, Name, ProbeAddress, SharedMap};
 
 /// One edge cluster: the ingress addresses clients are sent to, its location and its capacity.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cluster {
     /// Its name, unique among clusters.
     pub name: ClusterName,
@@ -32,7 +34,7 @@ pub struct Cluster {
 }
 
 /// The Kubernetes API of a cluster: the place of its credentials, and what is its ingress gateway.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct KubernetesApi {
     /// The kubeconfig; `None`: that of the environment (`KUBECONFIG`, else `.kube/config` of the user).
     pub kubeconfig: Option<PathBuf>,
@@ -52,7 +54,7 @@ pub struct KubernetesApi {
 }
 
 /// One key of a Secret.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SecretKey {
     /// Namespace of the Secret.
     pub namespace: String,
@@ -63,7 +65,7 @@ pub struct SecretKey {
 }
 
 /// A host name that stands for addresses of a cluster, as the load balancers of some clouds have.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClusterHost {
     /// The host name.
     pub name: Name,
@@ -127,7 +129,7 @@ impl Cluster {
 }
 
 /// The location of a cluster.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClusterLocation {
     /// The point on earth. `None` if only the region is known; distances are then unknown.
     pub coordinates: Option<Coordinates>,

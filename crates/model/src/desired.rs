@@ -7,6 +7,8 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     Check, ClientMap, Cluster, ClusterLoadSource, ClusterName, Diagnostic, FileLocation, HostAddresses, LatencyTable,
     LatencyTableName, LoadBounds, LoadSource, LoadSourceName, MapName, Member, Monitor, MonitorName, MonitorSource,
@@ -51,7 +53,7 @@ pub struct DesiredState {
 }
 
 /// A zone as declared, apart from its records.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZoneSpec {
     /// The apex.
     pub name: Name,
@@ -69,7 +71,7 @@ impl ZoneSpec {
 }
 
 /// The clients that a zone is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Visibility {
     /// All clients: internal members are never answered in the zone.
     #[default]
@@ -79,7 +81,7 @@ pub enum Visibility {
 }
 
 /// A name whose addresses a pool chooses. It may be a wildcard or a zone apex.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SteeredName {
     /// The name.
     pub name: Name,

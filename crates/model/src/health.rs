@@ -60,7 +60,7 @@ pub enum Eligibility {
 }
 
 /// Status, override and exhaustion of one target in one byte, as the answer path reads it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Health(u8);
 
 impl Health {

@@ -5,7 +5,7 @@ use std::{borrow::Borrow, fmt, sync::Arc};
 macro_rules! object_names {
     ($($(#[$doc:meta])* $type:ident: $allowed:expr;)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
         pub struct $type(Arc<str>);
 
         impl $type {

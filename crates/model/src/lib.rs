@@ -37,6 +37,7 @@ mod random;
 pub mod ranking;
 mod records;
 mod rtype;
+mod saved_wire;
 mod schedule;
 mod shared_map;
 mod shares;

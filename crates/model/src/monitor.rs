@@ -12,10 +12,12 @@ use std::{
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{MonitorName, Name};
 
 /// A check and its times. The name is not part of it, so two monitors with equal settings are one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Monitor {
     /// The check that one probe runs.
     pub check: Check,
@@ -49,7 +51,7 @@ impl Default for Monitor {
 }
 
 /// The check that one probe runs.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Check {
     /// Always passes: no probe is sent.
     Always,
@@ -90,7 +92,7 @@ impl Check {
 }
 
 /// An HTTP check. Redirects are not followed: a 3xx status is the result.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HttpCheck {
     /// Port to connect to.
     pub port: u16,
@@ -101,7 +103,7 @@ pub struct HttpCheck {
     /// Host header; default the probed address.
     pub host: Option<String>,
     /// Further request headers, name and value.
-    pub headers: Vec<(String, String)>,
+    pub headers: Vec<(String, Secret)>,
     /// Statuses that pass; default 200–399.
     pub status: StatusSet,
     /// Text that the first 64 KiB of the body must contain.
@@ -130,7 +132,7 @@ impl HttpCheck {
 }
 
 /// A gRPC health check.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GrpcCheck {
     /// Port to connect to.
     pub port: u16,
@@ -141,7 +143,7 @@ pub struct GrpcCheck {
 }
 
 /// TLS settings of a probe. PEM texts are contents, not paths.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TlsCheck {
     /// Name that is sent (SNI) and verified; default the Host header or the probed address.
     pub server_name: Option<String>,
@@ -161,28 +163,42 @@ impl Default for TlsCheck {
 
 /// A text that logs and debug output never show, and whose memory is overwritten when its last copy is dropped.
 ///
-/// Copies share one allocation. Comparison is for configurations, not for authentication: it stops at the first
-/// difference, so its time depends on the text.
+/// Copies share one allocation. Two secrets are equal if their digests are: the change log has digests only.
 #[derive(Clone)]
-pub struct Secret(Arc<SecretString>);
+pub struct Secret(Arc<(SecretString, SecretDigest)>);
+
+/// The first bytes of the SHA-256 of a secret.
+type SecretDigest = [u8; 16];
 
 impl Secret {
     /// Wraps the text. A string that is given away is overwritten: it may have space left, and then the copy of its length would leave
     /// the text behind.
     pub fn new(text: impl Into<String>) -> Self {
         let text = Zeroizing::new(text.into());
-        Self(Arc::new(SecretString::from(text.as_str())))
+        let mut digest = SecretDigest::default();
+        let whole = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+        digest.copy_from_slice(&whole.as_ref()[..size_of::<SecretDigest>()]);
+        Self(Arc::new((SecretString::from(text.as_str()), digest)))
+    }
+
+    /// Returns a secret whose text is not known any more. It is equal to the one with the text, which has this digest.
+    pub(crate) fn forgotten(digest: SecretDigest) -> Self {
+        Self(Arc::new((SecretString::default(), digest)))
+    }
+
+    pub(crate) fn digest(&self) -> &SecretDigest {
+        &self.0.1
     }
 
     /// Returns the text itself, for its one use.
     pub fn expose(&self) -> &str {
-        self.0.expose_secret()
+        self.0.0.expose_secret()
     }
 }
 
 impl PartialEq for Secret {
     fn eq(&self, other: &Self) -> bool {
-        self.expose() == other.expose()
+        self.digest() == other.digest()
     }
 }
 
@@ -190,7 +206,7 @@ impl Eq for Secret {}
 
 impl Hash for Secret {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.expose().hash(state);
+        self.digest().hash(state);
     }
 }
 
@@ -201,7 +217,7 @@ impl fmt::Debug for Secret {
 }
 
 /// A set of HTTP statuses, as inclusive ranges.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StatusSet(Vec<(u16, u16)>);
 
 impl StatusSet {
@@ -244,7 +260,7 @@ impl FromStr for StatusSet {
 }
 
 /// The destination of a probe.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ProbeAddress {
     /// An address of a cluster; the port is the check's.
     Address(IpAddr),

@@ -1,12 +1,14 @@
 //! Steering policies: how a pool chooses a member, in a few steps.
 
+use serde::{Deserialize, Serialize};
+
 use std::{fmt, time::Duration};
 
 /// A steering policy: schedules exclude members, rankings order the rest for the client's location, load may pass some
 /// clients on, and one of the members with equal rank is selected.
 ///
 /// Members with equal rank in every ranking are a *group*. A client gets a member of the first group with an eligible one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Policy {
     /// True if members take part only while their [`crate::Schedule`] is open.
     pub schedule: bool,
@@ -50,7 +52,7 @@ impl fmt::Display for Policy {
 }
 
 /// A ranking of a pool's members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, Serialize, Deserialize)]
 #[strum(serialize_all = "lowercase")]
 pub enum Rank {
     /// By declared tier, 1 first.
@@ -79,7 +81,7 @@ impl Rank {
 }
 
 /// The selection among members with equal rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, Serialize, Deserialize)]
 #[strum(serialize_all = "lowercase")]
 pub enum Selection {
     /// The first in declared order.

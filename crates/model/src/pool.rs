@@ -2,13 +2,15 @@
 
 use std::{net::IpAddr, num::NonZeroU64, sync::Arc};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     Backend, Bias, ClientPrefix, ClusterName, Load, LocationRules, MonitorName, Name, Network, Permille, Policy,
     PoolName, ProbeAddress, Schedule, ServiceReport, Tier, Ttl, TtlBounds, Weight,
 };
 
 /// A named group of members that serve the same content, with the policy that chooses one for a client.
-#[derive(Clone, Debug, PartialEq, Hash)]
+#[derive(Clone, Debug, PartialEq, Hash, Serialize, Deserialize)]
 pub struct Pool {
     /// Its name, unique among pools.
     pub name: PoolName,
@@ -51,7 +53,7 @@ pub struct Pool {
 }
 
 /// Handling of members that other sources contribute to a pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Contributions {
     /// They are added.
     Allow,
@@ -118,7 +120,7 @@ impl Pool {
 }
 
 /// One cluster in a pool.
-#[derive(Clone, Debug, PartialEq, Hash)]
+#[derive(Clone, Debug, PartialEq, Hash, Serialize, Deserialize)]
 pub struct Member {
     /// The cluster.
     pub cluster: ClusterName,
@@ -145,7 +147,7 @@ pub struct Member {
 }
 
 /// The service behind a member.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct MemberService {
     /// Requests in flight that its ready endpoints carry together; at least 1.
     pub capacity: u64,
@@ -181,7 +183,7 @@ impl Member {
 }
 
 /// The kind of answer of a steered name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum AnswerMode {
     /// The chosen cluster's addresses at the name itself (needed at a zone apex).
     #[default]
@@ -191,7 +193,7 @@ pub enum AnswerMode {
 }
 
 /// Distribution of queries among members.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Spread {
     /// By client network: it keeps its member as long as that member's share lasts.
     #[default]
@@ -201,7 +203,7 @@ pub enum Spread {
 }
 
 /// The answer of a pool without an eligible member: never NXDOMAIN.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum DownAnswer {
     /// All members (alias ALL_RECORDS), because the probe host itself may have failed.
     #[default]

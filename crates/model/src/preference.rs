@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{ClientLocation, Continent, Country, LatencyTableName, MapName, Subdivision};
 
 /// Settings of a pool's rankings by location.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LocationRules {
     /// The map of client locations; `None` means the only declared one.
     pub map: Option<MapName>,
@@ -18,7 +20,7 @@ pub struct LocationRules {
 }
 
 /// The regions that clients prefer, by their location.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Geo {
     /// The preferences; of those that match a client's location, the most specific one is used.
     pub prefer: Vec<Preference>,
@@ -27,7 +29,7 @@ pub struct Geo {
 }
 
 /// The regions that clients at a location prefer.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Preference {
     /// The clients it applies to.
     pub clients: LocationMatch,
@@ -38,7 +40,7 @@ pub struct Preference {
 }
 
 /// A condition on a client's location: all given parts must be equal.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LocationMatch {
     /// The region.
     pub region: Option<Arc<str>>,
@@ -97,7 +99,7 @@ impl Geo {
 ///
 /// A positive bias shortens distances by so many per cent: 50 halves them. A negative one lengthens them by division: -50
 /// doubles them. (Route 53's geoproximity bias has the same scale.)
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Bias(i8);
 
 impl Bias {

@@ -1,5 +1,7 @@
 //! Address blocks, and the prefix lengths of client networks.
 
+use serde::{Deserialize, Serialize};
+
 use std::{
     fmt,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
@@ -10,7 +12,7 @@ use std::{
 ///
 /// Default /24 and /56 (RFC 7871 section 11.1 names the same lengths). They depend on configuration only, never on
 /// health, so that the ECS scopes of responses never overlap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClientPrefix {
     /// Prefix length of IPv4, 0 to 32; default 24.
     pub v4: u8,
@@ -25,7 +27,7 @@ impl Default for ClientPrefix {
 }
 
 /// An address block in canonical form: every bit past the length is zero.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Network {
     address: IpAddr,
     length: u8,

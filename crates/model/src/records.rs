@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Name, Rtype, SharedMap, Ttl};
 
 /// All records of one name and type (an RRset, RFC 9499 section 5).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordSet {
     /// The owner.
     pub name: Name,

@@ -1,9 +1,11 @@
 //! Record types by number and mnemonic (IANA "Resource Record (RR) TYPEs"; RFC 3597 for the unknown ones).
 
+use serde::{Deserialize, Serialize};
+
 use std::{fmt, str::FromStr};
 
 /// A record type: any number, whether it has a mnemonic or not.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Rtype(pub u16);
 
 macro_rules! rtypes {

@@ -9,10 +9,12 @@ use std::{
 
 use jiff::tz::TimeZone;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Timestamp;
 
 /// A schedule: a member takes part while any of its windows is open.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Schedule(Box<[ScheduleWindow]>);
 
 /// The state of a schedule at a moment.
@@ -54,7 +56,7 @@ impl Schedule {
 }
 
 /// A window in which a member takes part: all given conditions must be satisfied.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ScheduleWindow {
     weekly: Option<WeeklyHours>,
     after: Option<Timestamp>,
@@ -114,7 +116,7 @@ impl ScheduleWindow {
 ///
 /// Only the local time matters: a time that is skipped when summer time begins is missing from a window, and one that
 /// occurs twice when it ends is in the window twice.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WeeklyHours {
     days: Weekdays,
     from: TimeOfDay,
@@ -160,7 +162,7 @@ impl WeeklyHours {
 }
 
 /// Days of the week.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Weekdays(u8);
 
 impl Weekdays {
@@ -180,7 +182,7 @@ impl Weekdays {
 }
 
 /// A time of day in whole minutes, from 00:00 to 24:00.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TimeOfDay(u16);
 
 impl TimeOfDay {

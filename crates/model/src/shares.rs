@@ -2,10 +2,12 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{ClusterName, IdError, PoolName};
 
 /// A destination of demand in load control: a cluster, or the service of one pool there, whose load counts by itself.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Backend {
     /// The cluster.
     pub cluster: ClusterName,
@@ -83,7 +85,7 @@ impl SourceProof {
 /// The result of load control. Only pools with `load` in their policy use it.
 ///
 /// Servers with equal shares, snapshot and health give equal answers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shares {
     /// Number of the decision.
     pub epoch: u64,
@@ -94,7 +96,7 @@ pub struct Shares {
 }
 
 /// Cost and weight of a cluster for the clients of a location class.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ClusterCost {
     /// Cost of a unit of demand: thousandths of a rank by distance, from 0.
     pub cost: u32,
@@ -103,7 +105,7 @@ pub struct ClusterCost {
 }
 
 /// The clusters that the clients of a location class are answered with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotTable {
     /// Clusters that the class can be answered with, sorted by name, with their costs. They identify the class.
     pub costs: Vec<(Backend, ClusterCost)>,

@@ -1,12 +1,14 @@
 //! Numbers that carry their unit and range.
 
+use serde::{Deserialize, Serialize};
+
 use std::fmt;
 
 /// A member's weight relative to the other members, 0 to 65535; default 1.
 ///
 /// 0 means standby: answered only if no member of weight 1 or more is up in any tier. If all weights of a pool are 0, all
 /// members have equal shares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Weight(pub u16);
 
 impl Default for Weight {
@@ -16,7 +18,7 @@ impl Default for Weight {
 }
 
 /// Order in which groups of members are used, 1 to 255; tier 1 is used first and is the default.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Tier(u8);
 
 impl Tier {
@@ -41,7 +43,7 @@ impl Default for Tier {
 }
 
 /// Time to live of a record, in seconds, 0 to 2^31 - 1 (RFC 2181 section 8).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Ttl(u32);
 
 impl Ttl {
@@ -68,7 +70,7 @@ impl fmt::Display for Ttl {
 }
 
 /// A fraction in thousandths, 0 to 1000. Steering uses integers, so that every server decides the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Permille(u16);
 
 impl Permille {

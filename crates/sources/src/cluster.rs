@@ -258,7 +258,7 @@ impl<P: Publish> ClusterTask<P> {
 
     fn fail(&mut self, why: &str) {
         if self.status.failure.as_deref() != Some(why) {
-            tracing::warn!(cluster = %self.name, why, "cluster cannot be read; what was read stays");
+            tracing::warn!(event = "kubernetes", cluster = %self.name, why, "cluster cannot be read; what was read stays");
         }
         self.status.failure = Some(why.into());
         self.publish_status();
@@ -295,10 +295,10 @@ impl<P: Publish> ClusterTask<P> {
         let is_changed = *without != self.without_endpoint;
         if is_changed {
             for service in without.difference(&self.without_endpoint) {
-                tracing::warn!(cluster = %self.name, %service, "no gateway has a healthy endpoint of the service");
+                tracing::warn!(event = "kubernetes", cluster = %self.name, %service, "no gateway has a healthy endpoint of the service");
             }
             for service in self.without_endpoint.difference(without) {
-                tracing::info!(cluster = %self.name, %service, "gateways have healthy endpoints of the service again, or do not report it");
+                tracing::info!(event = "kubernetes", cluster = %self.name, %service, "gateways have healthy endpoints of the service again, or do not report it");
             }
             self.graph.set_without_endpoint(without);
             self.without_endpoint.clone_from(without);

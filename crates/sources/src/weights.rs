@@ -137,9 +137,11 @@ pub fn log_endpoints([before, now]: [(&Found, &DeclaredClusters); 2]) {
             };
             match (ready(was, before.1), ready(is, now.1)) {
                 (Some(1..), Some(0)) => {
-                    tracing::warn!(%cluster, %name, "no ready endpoint; the cluster is not answered")
+                    tracing::warn!(event = "kubernetes", %cluster, %name, "no ready endpoint; the cluster is not answered")
                 }
-                (Some(0), Some(ready @ 1..)) => tracing::info!(%cluster, %name, ready, "ready endpoints again"),
+                (Some(0), Some(ready @ 1..)) => {
+                    tracing::info!(event = "kubernetes", %cluster, %name, ready, "ready endpoints again")
+                }
                 _ => {}
             }
         }

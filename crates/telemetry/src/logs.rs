@@ -3,6 +3,7 @@
 //! A thread of its own writes the lines. A reader that stops reading must not stop the answers, so lines are lost while the queue is
 //! full. Their number is logged as soon as the queue has space.
 
+mod events;
 mod form;
 mod json;
 mod trace;
@@ -10,7 +11,8 @@ mod writer;
 
 use std::{io::IsTerminal, sync::Arc};
 
-use tracing_subscriber::{EnvFilter, Registry, layer::SubscriberExt, reload, util::SubscriberInitExt};
+use fairway_model::Timestamp;
+use tracing_subscriber::{EnvFilter, Layer, Registry, layer::SubscriberExt, reload, util::SubscriberInitExt};
 
 pub use self::{form::LineFormat, trace::Trace};
 use self::{trace::Traces, writer::LineWriter};
@@ -25,7 +27,13 @@ pub struct Logs {
 
 impl Logs {
     /// Starts the log on standard output with this filter and format; once per process. `on_thread` runs first on the thread that writes.
-    pub fn start(filter: &str, format: LineFormat, on_thread: fn()) -> Result<Self, LogError> {
+    /// `on_event` gets each event with its time, as a JSON object.
+    pub fn start(
+        filter: &str,
+        format: LineFormat,
+        on_thread: fn(),
+        on_event: impl Fn(Timestamp, String) + Send + Sync + 'static,
+    ) -> Result<Self, LogError> {
         let (filter, handle) = reload::Layer::new(parse(filter)?);
         let is_terminal = std::io::stdout().is_terminal();
         let writer = LineWriter::start(std::io::stdout(), on_thread);
@@ -33,8 +41,9 @@ impl Logs {
         let flush = Arc::new(FlushAtEnd(writer.clone()));
         let form = form::Form::new(format, is_terminal);
         let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(is_terminal);
-        let subscriber =
-            tracing_subscriber::registry().with(filter).with(Traces).with(lines.event_format(form.clone()));
+        // The filter is that of the lines alone: events are kept whatever it is.
+        let lines = Traces.and_then(lines.event_format(form.clone())).with_filter(filter);
+        let subscriber = tracing_subscriber::registry().with(lines).with(events::layer(on_event));
         subscriber.try_init().map_err(|_| LogError::Started)?;
         Ok(Self { filter: handle, form, _flush: flush })
     }

@@ -336,7 +336,7 @@ async fn tick(meter: Arc<Mutex<LagMeter>>) {
         let is_quiet = logged.is_some_and(|logged| now - logged < STALL_LOG_PAUSE);
         if late >= STALL_LOGGED && !is_quiet {
             logged = Some(now);
-            tracing::warn!(duration = ?late, "process stalled; probes that failed meanwhile do not count");
+            tracing::warn!(event = "health", duration = ?late, "process stalled; probes that failed meanwhile do not count");
         }
     }
 }

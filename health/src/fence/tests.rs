@@ -1,4 +1,4 @@
-use fairway_model::{Cluster, ClusterName, HttpCheck, Member, MonitorName, Policy, Pool, PoolName};
+use fairway_model::{Cluster, ClusterName, HttpCheck, Member, MonitorName, Policy, Pool, PoolName, Secret};
 
 use super::*;
 
@@ -148,7 +148,7 @@ fn secrets_of_monitors_go_to_networks_of_the_operator_only() {
         path: "/".into(),
         method: "GET".into(),
         host: None,
-        headers: vec![("X-Token".into(), "secret".into())],
+        headers: vec![("X-Token".into(), Secret::new("secret"))],
         status: "2xx".parse().unwrap(),
         body: None,
         response_header: None,

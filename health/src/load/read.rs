@@ -10,7 +10,7 @@ use std::{
 
 use fairway_model::{
     Cause, Check, ClusterName, ExposedServices, HttpCheck, LoadEndpoint, LoadQuery, LoadSource, Monitor, ProbeAddress,
-    StatusSet,
+    Secret, StatusSet,
 };
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 
@@ -294,9 +294,10 @@ fn check(job: &ReadJob) -> (HttpCheck, Option<ProbeAddress>) {
         }
     };
     let user_agent = concat!("fairway/", env!("CARGO_PKG_VERSION"), " (load)");
-    let mut headers = vec![("accept".to_owned(), accept.to_owned()), ("user-agent".to_owned(), user_agent.to_owned())];
+    let header = |name: &str, value: &str| (name.to_owned(), Secret::new(value));
+    let mut headers = vec![header("accept", accept), header("user-agent", user_agent)];
     if let Some(token) = &source.token {
-        headers.push(("authorization".to_owned(), format!("Bearer {}", token.expose())));
+        headers.push(("authorization".to_owned(), Secret::new(format!("Bearer {}", token.expose()))));
     }
     let tls = match url {
         Some(url) => url.https.then(|| source.tls.clone().unwrap_or_default()),

@@ -341,9 +341,9 @@ fn log(cluster: &str, source: &str, event: &LoadEvent) {
             tracing::warn!(cluster, source, answering, total, "number of answering gateways changed")
         }
         LoadEvent::Succeeded(signal, load) => {
-            tracing::info!(cluster, source, %signal, load = load.0, "load reading succeeded");
+            tracing::info!(event = "load", cluster, source, %signal, load = load.0, "load reading succeeded");
         }
-        LoadEvent::Failed(cause) => tracing::warn!(cluster, source, cause, "load reading failed"),
+        LoadEvent::Failed(cause) => tracing::warn!(event = "load", cluster, source, cause, "load reading failed"),
         LoadEvent::WarningsChanged(warnings) if warnings.is_empty() => {
             tracing::info!(cluster, source, "gateway warnings cleared");
         }

@@ -208,7 +208,7 @@ fn http_probe(check: &HttpCheck) -> Result<HttpProbe, MonitorError> {
 fn headers(check: &HttpCheck) -> Result<HeaderMap, MonitorError> {
     let mut headers = HeaderMap::new();
     for (name, value) in &check.headers {
-        let value = HeaderValue::from_str(value).map_err(|_| MonitorError::Header(name.clone()))?;
+        let value = HeaderValue::from_str(value.expose()).map_err(|_| MonitorError::Header(name.clone()))?;
         let key = header_name(name)?;
         if [CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE].contains(&key) {
             return Err(MonitorError::Framing(name.clone()));

@@ -350,6 +350,7 @@ impl Task {
                 if is_drift && !outcome.draft.changes.is_empty() {
                     status.counts.drifted += outcome.draft.changes.len() as u64;
                     tracing::warn!(
+                        event = "publishing",
                         provider = name,
                         sets = outcome.draft.changes.len(),
                         "published records had been changed by others"
@@ -357,7 +358,13 @@ impl Task {
                 }
                 update(&mut status, outcome, is_applied, now);
                 if outcome.applied.sets > 0 {
-                    tracing::info!(provider = name, changed = outcome.applied.sets, owned = status.owned, "published");
+                    tracing::info!(
+                        event = "publishing",
+                        provider = name,
+                        changed = outcome.applied.sets,
+                        owned = status.owned,
+                        "published"
+                    );
                 }
                 outcome.applied.broken.clone()
             }
@@ -370,7 +377,7 @@ impl Task {
                 status.failures += 1;
                 status.counts.failed += 1;
                 if was_well {
-                    tracing::warn!(provider = name, %error, "publishing failed; retrying");
+                    tracing::warn!(event = "publishing", provider = name, %error, "publishing failed; retrying");
                 }
                 status.error = Some(error.to_string());
             }
@@ -378,7 +385,7 @@ impl Task {
                 status.failures = 0;
                 status.succeeded_at = Some(now);
                 if !was_well {
-                    tracing::info!(provider = name, "publishing recovered");
+                    tracing::info!(event = "publishing", provider = name, "publishing recovered");
                 }
             }
         }

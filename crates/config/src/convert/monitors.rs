@@ -101,7 +101,7 @@ fn http(
         path: wire.path.take().unwrap_or_else(|| "/".to_owned()),
         method: wire.method.plain().unwrap_or(Method::Get).word().to_owned(),
         host: wire.host.take().plain(),
-        headers: headers.into_iter().collect(),
+        headers: headers.into_iter().map(|(name, value)| (name, Secret::new(value))).collect(),
         status: wire.status.take().map(|wire| wire.set()).unwrap_or_default(),
         body: wire.body.take().plain(),
         response_header: wire.response_header.take().map(|wire| (wire.name.0, wire.contains.plain())),

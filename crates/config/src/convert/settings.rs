@@ -63,6 +63,7 @@ pub(super) fn settings(converter: &mut Converter<'_, '_>, config: &mut v1::Confi
         traces: traces::traces(converter, config.traces.take()),
         query_log: config.query_log.take().map(|query_log| self::query_log(converter, query_log)),
         limits: mem::take(&mut config.limits).into(),
+        history: (mem::take(&mut config.history), mem::take(&mut config.events)).into(),
         store: store::store(converter, mem::take(&mut config.store)),
         // Filled in once the clusters are known.
         publish: Vec::new(),

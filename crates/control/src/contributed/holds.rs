@@ -65,7 +65,7 @@ impl ContributionLedger {
         }
         for ((owner, rule), names) in by_owner {
             tracing::warn!(
-                path = %scope, %owner, rule, names = names.len(), first = names[0],
+                event = "hold", path = %scope, %owner, rule, names = names.len(), first = names[0],
                 "withdrawal held; `fairway contributions confirm {owner}` releases it"
             );
         }
@@ -115,7 +115,7 @@ impl ContributionLedger {
         }
         for (release, names) in by_cause {
             let cause = <&str>::from(release);
-            tracing::info!(path = %scope, cause, endpoints = names.len(), first = names[0], "held withdrawal released");
+            tracing::info!(event = "hold", path = %scope, cause, endpoints = names.len(), first = names[0], "held withdrawal released");
             self.releases.add(release, names.len());
         }
     }

@@ -111,6 +111,7 @@ impl Scene {
             listeners: vec![],
             hosts: Hosts::start(vec![]),
             sources: Sources::start(None),
+            history: fairway_history::History::default(),
         };
         let (control, actor, _) = parts.start(configured, snapshot, past, Traces::default()).await;
         (control, actor)

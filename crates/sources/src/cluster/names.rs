@@ -84,7 +84,7 @@ impl<P: Publish> ClusterTask<P> {
         }
         for (owner, names) in by_owner {
             tracing::warn!(
-                %owner, names = names.len(), first = %names[0],
+                event = "hold", %owner, names = names.len(), first = %names[0],
                 "withdrawal held; `fairway contributions confirm {owner}` releases it"
             );
         }
@@ -108,7 +108,7 @@ impl<P: Publish> ClusterTask<P> {
         }
         for ((owner, release), names) in by_cause {
             let cause = <&str>::from(release);
-            tracing::info!(%owner, cause, names = names.len(), first = %names[0], "held withdrawal released");
+            tracing::info!(event = "hold", %owner, cause, names = names.len(), first = %names[0], "held withdrawal released");
         }
         for text in self.holds.names().clone() {
             let Some(name) = self.found.names.get(&*text) else { continue };

@@ -152,7 +152,7 @@ impl Task {
             let (namespace, name, cluster) = (&self.namespace, &self.name, &self.connection.cluster);
             let leader = format!("{holder} publishes: it holds the Lease {namespace}/{name} of cluster {cluster}");
             if !matches!(&*self.shared.leadership.borrow(), Leadership::Standby(known) if *known == leader) {
-                tracing::info!(provider = self.labels.name, leader, "publisher became standby");
+                tracing::info!(event = "publishing", provider = self.labels.name, leader, "publisher became standby");
             }
             self.shared.set(None, Leadership::Standby(leader));
             return Ok(until.saturating_duration_since(now).clamp(AGAIN, RENEW_EVERY));
@@ -165,7 +165,12 @@ impl Task {
             Err(failure) => return Err(failure),
         }
         if *self.shared.leadership.borrow() != Leadership::Leader {
-            tracing::info!(provider = self.labels.name, lease = self.name, "publisher became leader");
+            tracing::info!(
+                event = "publishing",
+                provider = self.labels.name,
+                lease = self.name,
+                "publisher became leader"
+            );
         }
         self.shared.set(Some(now + LEADS_FOR), Leadership::Leader);
         Ok(RENEW_EVERY)

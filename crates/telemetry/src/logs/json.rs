@@ -49,10 +49,10 @@ where
 
 /// The fields of one event.
 #[derive(Default)]
-struct Fields {
-    message: String,
+pub(super) struct Fields {
+    pub(super) message: String,
     /// `,"name":value` for each, in the order they were given.
-    rest: String,
+    pub(super) rest: String,
 }
 
 impl Fields {
@@ -109,7 +109,7 @@ fn current_span() -> Option<(String, String)> {
 }
 
 /// A text as JSON: quoted, control characters and line ends escaped.
-fn text(value: &str) -> String {
+pub(super) fn text(value: &str) -> String {
     serde_json::Value::from(value).to_string()
 }
 

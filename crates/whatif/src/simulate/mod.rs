@@ -31,8 +31,10 @@ mod policy_tests;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
+use fairway_model::{DesiredState, Name, Network, Timestamp};
+use fairway_zones::ServingState;
 use serde_json::Value;
 
 use self::scenario::Scenario;
@@ -73,6 +75,26 @@ pub fn read(tree: Value) -> Result<Scenario, String> {
 /// Runs a scenario once.
 pub fn run(scenario: &Scenario, seed: u64) -> Recording {
     run::Run::new(scenario, seed).run()
+}
+
+/// A query that is about to be answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Observed<'a> {
+    /// Time, on the clock of the server.
+    pub at: Timestamp,
+    /// The desired state.
+    pub desired: &'a Arc<DesiredState>,
+    /// The state that the query is answered from.
+    pub serving: &'a ServingState,
+    /// Name of the query.
+    pub name: &'a Name,
+    /// Network of the client.
+    pub client: Network,
+}
+
+/// Runs a scenario once, and calls `observe` before each query.
+pub fn run_observed(scenario: &Scenario, seed: u64, observe: impl FnMut(Observed<'_>)) -> Recording {
+    run::Run::new(scenario, seed).observed(observe).run()
 }
 
 /// Runs a scenario once, and records the optimum once per TTL.

@@ -14,6 +14,7 @@ use fairway_steering::balancer::Counted;
 use fairway_zones::Draw;
 
 use super::{
+    Observed,
     answer::Answer,
     clients::Population,
     flood::Flood,
@@ -24,7 +25,7 @@ use super::{
     rng::Rng,
     scenario::{Event, SAMPLES_PER_TTL, Scenario},
     server::{Servers, groups},
-    steering::Steering,
+    steering::{Steering, subnet},
     traffic::Traffic,
 };
 
@@ -103,6 +104,7 @@ pub(super) struct Run<'a> {
     floods: usize,
     /// True if the optimum is recorded, too.
     has_optima: bool,
+    observer: Option<Box<dyn FnMut(Observed<'_>) + 'a>>,
     recording: Recording,
 }
 
@@ -136,6 +138,7 @@ impl<'a> Run<'a> {
             flood: None,
             floods: 0,
             has_optima: false,
+            observer: None,
             pool: 0,
             table,
             scenario,
@@ -149,6 +152,11 @@ impl<'a> Run<'a> {
     /// Also records the optimum, once per TTL.
     pub(super) fn with_optima(self) -> Self {
         Self { has_optima: true, ..self }
+    }
+
+    /// Also calls `observe` before each query.
+    pub(super) fn observed(self, observe: impl FnMut(Observed<'_>) + 'a) -> Self {
+        Self { observer: Some(Box::new(observe)), ..self }
     }
 
     /// Runs to the end.
@@ -214,6 +222,12 @@ impl<'a> Run<'a> {
     fn query(&mut self, now: Duration, network: u32, cache: u16) {
         if !self.traffic.is_present(network) {
             return;
+        }
+        if let Some(observe) = &mut self.observer {
+            let at = self.scenario.begins.plus(now);
+            let Steering { desired, name, .. } = &self.steering;
+            let serving = &self.steering.serving(self.servers.runtime(network));
+            observe(Observed { at, desired, serving, name, client: subnet(network) });
         }
         let draw = if self.pool().spread == Spread::Query { Draw(self.rng.bits()) } else { Draw(0) };
         let answer = self.steering.answer(network, draw, self.servers.runtime(network));

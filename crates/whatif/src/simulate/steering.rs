@@ -35,6 +35,7 @@ const RESOLVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// A compiled pool with its clients.
 pub(super) struct Steering {
     pub(super) snapshot: Arc<Snapshot>,
+    pub(super) desired: Arc<DesiredState>,
     /// Cluster of each target.
     target_clusters: Vec<usize>,
     /// Cluster of each member.
@@ -42,7 +43,7 @@ pub(super) struct Steering {
     /// Each network as the pool identifies it.
     clients: Vec<ClientNet>,
     player: Player,
-    name: Name,
+    pub(super) name: Name,
 }
 
 impl Steering {
@@ -52,7 +53,7 @@ impl Steering {
         pool: &Pool,
         table: Option<&Arc<LatencyTable>>,
     ) -> Self {
-        let snapshot = Arc::new(snapshot(scenario, population, pool, table));
+        let (desired, snapshot) = compiled(scenario, population, pool, table);
         let cluster = |target: &Target| match &target.address {
             ProbeAddress::Address(address) => (0..scenario.clusters.len()).find(|number| ip(*number) == *address),
             ProbeAddress::Host(..) | ProbeAddress::OfHost(..) | ProbeAddress::Socket(_) => None,
@@ -63,7 +64,7 @@ impl Steering {
         let clients: Vec<ClientNet> = (0..).take(population.networks.len()).map(client).collect();
         let name = NAME.parse().expect("a name");
         let member_clusters = pool.clusters().map(|name| cluster_index(scenario, name)).collect();
-        Self { target_clusters, member_clusters, clients, player: Player::default(), name, snapshot }
+        Self { target_clusters, member_clusters, clients, player: Player::default(), name, snapshot, desired }
     }
 
     fn pool(&self) -> &SteerPool {
@@ -116,8 +117,14 @@ impl Steering {
     }
 
     /// Answers a query of a network.
+    /// Returns the serving state with a runtime state.
+    pub(super) fn serving(&self, runtime: &Arc<RuntimeState>) -> ServingState {
+        ServingState { snapshot: Arc::clone(&self.snapshot), runtime: Arc::clone(runtime) }
+    }
+
+    /// Returns the answer to a query.
     pub(super) fn answer(&mut self, network: u32, draw: Draw, runtime: &Arc<RuntimeState>) -> Answer {
-        let state = ServingState { snapshot: Arc::clone(&self.snapshot), runtime: Arc::clone(runtime) };
+        let state = self.serving(runtime);
         let subnet = Some(subnet(network));
         let query = PlayedQuery { name: self.name.clone(), rtype: Rtype::A, address: RESOLVER.into(), subnet };
         let clusters = &self.member_clusters;
@@ -143,7 +150,13 @@ pub(super) fn cluster_index(scenario: &Scenario, name: &ClusterName) -> usize {
     scenario.clusters.iter().position(|declared| declared.name == *name).unwrap_or_default()
 }
 
-fn snapshot(scenario: &Scenario, population: &Population, pool: &Pool, table: Option<&Arc<LatencyTable>>) -> Snapshot {
+/// Returns the desired state with a pool, and its snapshot.
+fn compiled(
+    scenario: &Scenario,
+    population: &Population,
+    pool: &Pool,
+    table: Option<&Arc<LatencyTable>>,
+) -> (Arc<DesiredState>, Arc<Snapshot>) {
     let apex: Name = ZONE.parse().expect("a name");
     let mut desired = DesiredState::default();
     desired.zones.insert(apex.clone(), ZoneSpec::new(apex.clone()));
@@ -157,7 +170,7 @@ fn snapshot(scenario: &Scenario, population: &Population, pool: &Pool, table: Op
     let text = format!("$ORIGIN {ZONE}.\n$TTL 60\n@ IN SOA ns h 1 1 1 1 1\n@ IN NS ns\nns IN A 192.0.2.53\n");
     let (zone, _) = read_zone(&apex, ZONE, text.as_bytes(), &mut |_| Err("nothing is included".into()));
     let (snapshot, _) = compile(&desired, &[zone], &ServerOptions::default(), None).expect("a valid zone");
-    snapshot
+    (Arc::new(desired), Arc::new(snapshot))
 }
 
 fn map(scenario: &Scenario, population: &Population) -> ClientMap {

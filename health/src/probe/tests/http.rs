@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, atomic::Ordering};
 
-use fairway_model::{Check, HttpCheck};
+use fairway_model::{Check, HttpCheck, Secret};
 use tokio::io::AsyncWriteExt;
 
 use super::servers::*;
@@ -46,7 +46,9 @@ async fn request_has_the_settings_of_the_monitor() {
         method: "HEAD".to_owned(),
         path: "/ready?full=1".to_owned(),
         host: Some("shop.example:8080".to_owned()),
-        headers: vec![("x-probe".to_owned(), "a".to_owned()), ("user-agent".to_owned(), "mine".to_owned())],
+        headers: [("x-probe", "a"), ("user-agent", "mine")]
+            .map(|(name, value)| (name.to_owned(), Secret::new(value)))
+            .to_vec(),
         ..http(at)
     };
     assert_eq!(run(check(own), at).await, ProbeResult::Pass);
