@@ -6,7 +6,7 @@ generator=7.25.0
 sha256=41ce4f6b07f196676439d710759fa1ced7a08066d06ff1bf314681470289efae
 python_client=0.29.0
 validator=0.9.0
-mkdir -p "$1/bin"
+mkdir -p "${1:?usage: api-clients.sh DIR}/bin"
 out=$(cd "$1" && pwd)
 jar=$out/openapi-generator-cli-$generator.jar
 if [ ! -e "$jar" ]; then

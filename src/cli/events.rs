@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, time::Duration};
 
 use clap::Args;
-use fairway_api_types::history_wire::{EventParameters, Events, TimelineEvent};
+use fairway_api_types::history_wire::{EventParameters, Timeline, TimelineEvent};
 use fairway_model::Timestamp;
 use serde_json::Value;
 
@@ -88,7 +88,7 @@ pub(super) async fn events(out: Out, args: EventsArgs) -> anyhow::Result<()> {
     }
 }
 
-fn render(palette: Palette, found: &Events) -> String {
+fn render(palette: Palette, found: &Timeline) -> String {
     let mut text = String::new();
     for event in &found.events {
         let _ = writeln!(text, "{}", line(palette, event));
@@ -146,7 +146,7 @@ mod tests {
         };
         let expected = r#"2026-11-30T03:12:00Z override      override added pools=2 reason="kernel update" scope=eu1"#;
         assert_eq!(line(Palette::PLAIN, &event), expected);
-        let none = Events { begins: Some("2026-11-30T00:00:00Z".into()), events: vec![] };
+        let none = Timeline { begins: Some("2026-11-30T00:00:00Z".into()), events: vec![] };
         assert_eq!(render(Palette::PLAIN, &none), "no events; the log begins at 2026-11-30T00:00:00Z\n");
     }
 }

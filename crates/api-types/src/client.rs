@@ -23,7 +23,7 @@ use crate::{
         RELOAD, REMOVE_OVERRIDE, STATE, STOP, VERSION,
     },
     explain_wire::Explanation,
-    history_wire::{EventParameters, Events},
+    history_wire::{EventParameters, Timeline},
     latency_wire::LatencyState,
     load_wire::{LoadState, NewLoad},
     objects_wire::{ApplyReport, ObjectList, ObjectsExport},
@@ -139,7 +139,7 @@ impl Client {
     }
 
     /// `GET /v1/events`.
-    pub async fn events(&self, query: &EventParameters) -> Result<Events, ClientError> {
+    pub async fn events(&self, query: &EventParameters) -> Result<Timeline, ClientError> {
         let [after, limit] = [query.after.map(|id| id.to_string()), query.limit.map(|limit| limit.to_string())];
         let optional = [
             ("since", &query.since),

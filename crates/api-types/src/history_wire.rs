@@ -35,7 +35,7 @@ pub struct EventParameters {
 /// Events of the change log, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Events {
+pub struct Timeline {
     /// Beginning of the log (RFC 3339); null without a log.
     pub begins: Option<String>,
     /// The events.

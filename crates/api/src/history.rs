@@ -7,7 +7,7 @@ use fairway_access::Verb;
 use fairway_api_types::{
     endpoints::EVENTS,
     explain_wire::Explanation,
-    history_wire::{EventParameters, Events, PastState, TimelineEvent},
+    history_wire::{self, EventParameters, PastState, TimelineEvent},
 };
 use fairway_control::Control;
 use fairway_history::{EventRange, Exactness, Past, PastError, Timeline, events, files, micros, moment};
@@ -33,7 +33,7 @@ pub(crate) fn routes() -> Vec<Route> {
             )
             .requires(Verb::Observe)
             .query::<EventParameters>()
-            .returns(200, "The events, oldest first.", Shape::output::<Events>().json())
+            .returns(200, "The events, oldest first.", Shape::output::<history_wire::Timeline>().json())
             .errors(&[(400, "A time, a kind or the limit is invalid."), (404, "There is no change log, since the server has no data folder.")])
             .handle(list),
     ]
@@ -42,16 +42,16 @@ pub(crate) fn routes() -> Vec<Route> {
 async fn list(
     extract::State(state): extract::State<AppState>,
     Parameters(query): Parameters<EventParameters>,
-) -> Result<Json<Events>, ApiError> {
+) -> Result<Json<history_wire::Timeline>, ApiError> {
     let folder = folder(&state.control)?;
     let shows_clients = state.control.shared().serving.published().configured.settings.history.clients;
     let filter = Filter::new(&query)?;
     let read = move || {
         let begins = files(&folder)?.first().map(|file| moment(file.begin).to_string());
         let choose = |id, content: &[u8]| filter.choose(id, content, shows_clients);
-        Ok::<_, std::io::Error>(Events { begins, events: events(&folder, filter.range, choose)? })
+        Ok::<_, std::io::Error>(history_wire::Timeline { begins, events: events(&folder, filter.range, choose)? })
     };
-    let events = in_turn(read).await?.map_err(|error| PastError::from(error))?;
+    let events = in_turn(read).await?.map_err(PastError::from)?;
     Ok(Json(events))
 }
 

@@ -366,7 +366,7 @@ fn parameters_that_need_each_other_are_checked() {
 fn secrets_are_in_no_text_that_is_shown() {
     let intent = read(Kind::DnsUpdateRecord, &body("rfc2136", &rfc2136(json!({"txt-prefix": "x"}))), None).unwrap();
     let to = run(&intent, &context()).unwrap().unwrap();
-    let shown = String::from_utf8(crate::body::to_public(&intent).to_text()).unwrap();
+    let shown = String::from_utf8(to_public(&intent).to_text()).unwrap();
     for text in [format!("{intent:?}"), format!("{to:?}"), shown] {
         assert!(!text.contains(SECRET), "{text}");
     }
@@ -374,7 +374,7 @@ fn secrets_are_in_no_text_that_is_shown() {
     let other = json!({"akamai-client-token": "hush-1", "some-api-key": "hush-2", "akamai-edgerc-path": "/x"});
     let intent = read(Kind::DnsUpdateRecord, &body("akamai", &other), None).unwrap();
     assert!(run(&intent, &context()).is_none());
-    let shown = String::from_utf8(crate::body::to_public(&intent).to_text()).unwrap();
+    let shown = String::from_utf8(to_public(&intent).to_text()).unwrap();
     assert!(!shown.contains("hush") && shown.contains("\"/x\""), "{shown}");
     for value in [json!(["hush"]), json!("hush\u{1}"), json!(null), json!(true)] {
         let errors = refused("rfc2136", rfc2136(json!({"rfc2136-tsig-secret": value})));

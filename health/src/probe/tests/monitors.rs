@@ -46,12 +46,12 @@ fn invalid_request_is_rejected_with_its_reason() {
     expect(http_error(|check| check.method = "POST".to_owned()), "write GET or HEAD");
     expect(http_error(|check| check.host = Some("a b".to_owned())), "host \"a b\" is not a host name");
     expect(http_error(|check| check.host = Some("me@shop.example".to_owned())), "is not a host name");
-    expect(http_error(|check| check.headers.push(("a:".to_owned(), String::new()))), "header \"a:\" cannot be sent");
+    expect(http_error(|check| check.headers.push(("a:".to_owned(), Secret::new("")))), "header \"a:\" cannot be sent");
     expect(
-        http_error(|check| check.headers.push(("a".to_owned(), "x\r\ny".to_owned()))),
+        http_error(|check| check.headers.push(("a".to_owned(), Secret::new("x\r\ny")))),
         "header \"a\" cannot be sent",
     );
-    let framing = |check: &mut HttpCheck| check.headers.push(("Content-Length".to_owned(), "5".to_owned()));
+    let framing = |check: &mut HttpCheck| check.headers.push(("Content-Length".to_owned(), Secret::new("5")));
     expect(http_error(framing), "header \"Content-Length\" is set by the probe");
     expect(http_error(|check| check.response_header = Some(("ä".to_owned(), None))), "header \"ä\"");
     let head = |check: &mut HttpCheck| (check.method, check.body) = ("HEAD".to_owned(), Some("ok".to_owned()));
