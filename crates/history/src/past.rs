@@ -93,7 +93,7 @@ impl Timeline {
             let Some(state) = first_state(&files[first])? else { continue };
             begins = Some(moment(state));
             if state <= micros(at) {
-                let rest = files[first..].to_vec().into_iter();
+                let rest = files.into_iter().skip(first);
                 let records = rest.flat_map(|file| file.records(&[RecordKind::State]).into_iter().flatten());
                 return Ok(Self { records: Box::new(records), next: None, folded: Folded::default(), compiled: None });
             }

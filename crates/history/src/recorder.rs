@@ -46,7 +46,7 @@ impl State {
         let is_desired_same = before.is_some_and(|before| Arc::ptr_eq(&before.desired, &self.desired));
         if !is_desired_same {
             let was = before.map_or(&empty, |before| &before.desired);
-            change.zones = (was.zones != now.zones).then(|| Cow::Borrowed(&now.zones));
+            change.zones = (was.zones != now.zones).then_some(Cow::Borrowed(&now.zones));
             change.clusters = items(&was.clusters, &now.clusters);
             change.monitors = items(&was.monitors, &now.monitors);
             change.pools = items(&was.pools, &now.pools);

@@ -40,6 +40,7 @@ mod schedule;
 mod secrets;
 mod start;
 #[cfg(feature = "real")]
+mod timeline;
 mod trace;
 mod traces;
 mod unreadable;

@@ -143,7 +143,8 @@ fn run(name: &str, block: &Block, shell: &mut Shell) -> Result<(), String> {
         if command.text.starts_with("dig ") {
             used("dig");
         }
-        let background = command.text.strip_suffix(" &").or((block.comment == "background").then_some(&*command.text));
+        let background =
+            command.text.strip_suffix(" &").or_else(|| (block.comment == "background").then_some(&*command.text));
         let outcome = match background {
             Some(text) => run_in_background(text, &command, shell),
             None => run_to_the_end(&command, shell),

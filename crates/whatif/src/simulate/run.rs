@@ -82,6 +82,9 @@ impl Gateway {
     }
 }
 
+/// Sees each query.
+type Observer<'a> = Box<dyn FnMut(Observed<'_>) + 'a>;
+
 pub(super) struct Run<'a> {
     scenario: &'a Scenario,
     rng: Rng,
@@ -104,7 +107,7 @@ pub(super) struct Run<'a> {
     floods: usize,
     /// True if the optimum is recorded, too.
     has_optima: bool,
-    observer: Option<Box<dyn FnMut(Observed<'_>) + 'a>>,
+    observer: Option<Observer<'a>>,
     recording: Recording,
 }
 
