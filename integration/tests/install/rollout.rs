@@ -142,7 +142,7 @@ impl Endpoints {
     fn seen(&self, delay: Duration) -> Vec<SocketAddr> {
         let versions = self.0.lock().expect("nobody panics with it");
         let known = versions.iter().rev().find(|(at, _)| at.elapsed() >= delay);
-        known.or(versions.first()).expect("there is a first version").1.clone()
+        known.or_else(|| versions.first()).expect("there is a first version").1.clone()
     }
 }
 
