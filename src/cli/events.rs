@@ -61,7 +61,7 @@ pub(super) struct EventsArgs {
 /// Lists events.
 pub(super) async fn events(out: Out, args: EventsArgs) -> anyhow::Result<()> {
     let client = client(&args.server)?;
-    let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
+    let time = |time: Option<Timestamp>| time.map(|time| format!("{time:.9}"));
     let mut query = EventParameters {
         since: time(args.since),
         until: time(args.until),

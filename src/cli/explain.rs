@@ -36,7 +36,7 @@ pub(super) async fn explain(out: Out, args: ExplainArgs) -> anyhow::Result<()> {
                 name: args.name.to_string(),
                 rtype: Some(args.rtype.to_string()),
                 client: args.client.map(|network| network.to_string()),
-                at: args.at.map(|at| at.to_string()),
+                at: args.at.map(|at| format!("{at:.9}")),
             };
             client(&args.server)?.explain(&query).await?
         }

@@ -20,7 +20,7 @@ use super::{
 /// Refused writes: the owner who wrote and the row, with the owner of the row.
 pub type Refused = BTreeMap<(Arc<str>, RowKey), Arc<str>>;
 
-/// Refused writes since the start, at most [`REFUSED_MAX`].
+/// Refused writes since the start, at most 1,000.
 #[derive(Debug, Default)]
 pub struct ForeignWrites(Mutex<Refused>);
 
