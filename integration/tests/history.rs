@@ -3,7 +3,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use fairway_history::{Exactness, LogWriter, Timeline, files};
+use fairway_history::{Exactness, LogWriter, PastStates, files};
 use fairway_model::{DesiredState, Name, Network, Rtype, Timestamp, Weight};
 use fairway_whatif::simulate::{
     Rng, random, run_observed,
@@ -83,10 +83,10 @@ fn compare(seed: u64, hours: u64, count: usize) -> u64 {
 
 /// Explains each sample from the log.
 fn check((snapshot, desired): (&Snapshot, &DesiredState), folder: &Path, samples: &[Sample]) {
-    let mut timeline = Timeline::open(folder, samples[0].at).expect("the log reaches the first answer");
+    let mut past_states = PastStates::open(folder, samples[0].at).expect("the log reaches the first answer");
     for Sample { at, name, client, explained } in samples {
-        timeline.go_to(*at).expect("a state");
-        let past = timeline.compile(snapshot, desired).expect("it compiles");
+        past_states.go_to(*at).expect("a state");
+        let past = past_states.compile(snapshot, desired).expect("it compiles");
         assert_eq!(past.exactness, Exactness::Exact, "at {at}");
         let again = explain(&past.serving, name, Rtype::A, Some(*client));
         assert_eq!(format!("{explained:?}"), format!("{again:?}"), "at {at} for {client}");

@@ -257,6 +257,24 @@ fn serde_is_used_in_wire_files_only() {
 }
 
 #[test]
+fn kinds_of_events_are_those_of_the_manual() {
+    let in_quotes = |text: &str, mark: &str| -> BTreeSet<String> {
+        text.split(mark).skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect()
+    };
+    let sources = rust_files().into_iter().filter(|file| is_shipped(&file.path));
+    let used: BTreeSet<String> = sources
+        .flat_map(|file| in_quotes(&file.text, "event = \"").into_iter().chain(in_quotes(&file.text, r#""event":""#)))
+        .collect();
+    let manual = fs::read_to_string(root().join("docs/operations/events.md")).expect("the page");
+    let rows = manual.lines().filter_map(|line| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned()));
+    assert_eq!(used, rows.collect(), "kinds in the sources (left) and in docs/operations/events.md (right)");
+    let api = fs::read_to_string(root().join("crates/api/src/history.rs")).expect("the source");
+    let kinds = api.split_once("const KINDS").and_then(|(_, rest)| rest.split_once("];")).expect("the list").0;
+    let missing: Vec<_> = used.iter().filter(|kind| !kinds.contains(&format!("\"{kind}\""))).collect();
+    assert!(missing.is_empty(), "kinds that /v1/events does not know: {missing:?}");
+}
+
+#[test]
 fn unsafe_code_stands_in_the_listed_files_only() {
     let with_unsafe = rust_files().into_iter().filter(|f| names_any(f, &["unsafe"]));
     let with_unsafe: Vec<_> = with_unsafe.map(|f| f.path).collect();

@@ -224,11 +224,7 @@ impl Daemon {
         if let Some(server) = server {
             server.drain(self.drain_timeout).await;
         }
-        // Dropping joins its thread, which writes the last samples.
-        let _ = tokio::task::spawn_blocking(move || drop(query_log)).await;
-        // What is not written when the disk hangs is lost.
-        let history = shared.serving.history().clone();
-        let _ = tokio::time::timeout(LAST_WRITE_MAX, tokio::task::spawn_blocking(move || history.close())).await;
+        end_logs(query_log, shared.serving.history().clone()).await;
         if let Some(folder) = folder.filter(|_| !is_replaced) {
             // A socket file that cannot be removed is replaced at the next start.
             let _ = std::fs::remove_file(folder.path().join(CONTROL_SOCKET));
@@ -245,6 +241,14 @@ async fn release(successor: Successor, control: &Control, actor: &mut JoinHandle
     if let Err(error) = successor.release() {
         tracing::warn!(%error, "data folder release not sent to the new process");
     }
+}
+
+/// Writes the last samples of the query log, and what waits for the change log.
+async fn end_logs(query_log: QueryLog, history: History) {
+    // Dropping joins its thread.
+    let _ = tokio::task::spawn_blocking(move || drop(query_log)).await;
+    // If the disk hangs, the rest is lost.
+    let _ = tokio::time::timeout(LAST_WRITE_MAX, tokio::task::spawn_blocking(move || history.close())).await;
 }
 
 fn log_totals(shared: &Shared) {

@@ -137,9 +137,7 @@ pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
         Some(predecessor) => Some(take_over(predecessor, &control, &mut api, &settings, &declared, &mut tasks).await?),
         None => folder,
     };
-    if let Some(folder) = &folder {
-        open_history(&control, folder, &settings);
-    }
+    folder.iter().for_each(|folder| open_history(&control, folder, &settings));
     let offer = folder.as_ref().and_then(|folder| offer(&server, folder, &copies));
     hook.open(&control, &settings, &mut tasks);
     report_serving(&control, &addresses, http, &notifier);

@@ -10,7 +10,7 @@ use fairway_api_types::{
     history_wire::{self, EventParameters, PastState, TimelineEvent},
 };
 use fairway_control::Control;
-use fairway_history::{EventRange, Exactness, Past, PastError, Timeline, events, files, micros, moment};
+use fairway_history::{EventRange, Exactness, Past, PastError, PastStates, events, files, micros, moment};
 use fairway_model::{Name, Network, Rtype, Timestamp};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
@@ -131,9 +131,9 @@ pub(crate) async fn explain_past(
     let folder = folder(control)?;
     let now = control.shared().serving.load();
     let explain = move || {
-        let mut timeline = Timeline::open(&folder, at)?;
-        timeline.go_to(at)?;
-        let past = timeline.compile(&now.serving.snapshot, &now.published.configured.merged.desired)?;
+        let mut states = PastStates::open(&folder, at)?;
+        states.go_to(at)?;
+        let past = states.compile(&now.serving.snapshot, &now.published.configured.merged.desired)?;
         let explained = fairway_zones::explain(&past.serving, &name, rtype, client);
         let mut explanation = explanation(&explained, true, &|_, _, _| TargetNote::default());
         explanation.at = Some(past_state(at, &past));
@@ -150,7 +150,9 @@ fn past_state(at: Timestamp, past: &Past) -> PastState {
             "not all of the state of then is kept: location maps, latency tables or the program have changed since",
         ),
     };
-    let left_out = (past.skipped > 0).then(|| format!("{} states before this one were not recorded", past.skipped));
+    let left_out = (past.skipped > 0).then(|| {
+        format!("the log left out {} states after this one, one of which may have been served then", past.skipped)
+    });
     let note = inexact.map(str::to_owned).or(left_out);
     PastState { time: at.to_string(), since: past.since.to_string(), exact: note.is_none(), note }
 }

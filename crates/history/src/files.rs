@@ -18,7 +18,7 @@ use fairway_model::Timestamp;
 
 /// The content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecordKind {
+pub(crate) enum RecordKind {
     /// A change of the state, or a whole state.
     State,
     /// An event, as a JSON object.
@@ -36,13 +36,11 @@ impl RecordKind {
 
 /// One record. Its time is unique in the log and rises.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub(crate) struct Record {
     /// Time in µs since 1970, which is also its id.
-    pub micros: u64,
-    /// The kind.
-    pub kind: RecordKind,
+    pub(crate) micros: u64,
     /// The content.
-    pub content: Vec<u8>,
+    pub(crate) content: Vec<u8>,
 }
 
 /// A file of the log.
@@ -94,7 +92,7 @@ impl LogFile {
     /// # Errors
     ///
     /// The file cannot be opened. A file of another version has no records.
-    pub fn records(&self, kinds: &[RecordKind]) -> io::Result<impl Iterator<Item = Record> + use<>> {
+    pub(crate) fn records(&self, kinds: &[RecordKind]) -> io::Result<impl Iterator<Item = Record> + use<>> {
         let mut file = BufReader::new(File::open(&self.path)?);
         let mut head = [0; HEAD.len()];
         let is_ours = file.read_exact(&mut head).is_ok() && head == *HEAD;
@@ -112,10 +110,10 @@ fn next(file: &mut BufReader<File>, kinds: &[RecordKind]) -> Option<Record> {
         let (crc, rest) = rest.split_at(4);
         let length = u32::from_le_bytes(length.try_into().ok()?);
         let kind = [RecordKind::State, RecordKind::Event].into_iter().find(|kind| kind.byte() == rest[8]);
-        let Some(kind) = kind.filter(|kind| kinds.contains(kind)) else {
+        if !kind.is_some_and(|kind| kinds.contains(&kind)) {
             file.seek_relative(i64::from(length)).ok()?;
             continue;
-        };
+        }
         let mut content = Vec::new();
         file.by_ref().take(length.into()).read_to_end(&mut content).ok()?;
         let mut hasher = crc32fast::Hasher::new();
@@ -123,11 +121,8 @@ fn next(file: &mut BufReader<File>, kinds: &[RecordKind]) -> Option<Record> {
         hasher.update(&content);
         let is_whole =
             content.len() == length as usize && hasher.finalize() == u32::from_le_bytes(crc.try_into().ok()?);
-        return is_whole.then(|| Record {
-            micros: u64::from_le_bytes(rest[..8].try_into().unwrap_or_default()),
-            kind,
-            content,
-        });
+        return is_whole
+            .then(|| Record { micros: u64::from_le_bytes(rest[..8].try_into().unwrap_or_default()), content });
     }
 }
 

@@ -18,8 +18,11 @@ mod record_wire;
 mod recorder;
 mod writer;
 
+#[cfg(test)]
+mod tests;
+
 pub use self::{
-    files::{EventRange, LogFile, Record, RecordKind, events, files, micros},
-    past::{Exactness, Past, PastError, Timeline, moment},
+    files::{EventRange, LogFile, events, files, micros},
+    past::{Exactness, Past, PastError, PastStates, moment},
     writer::{History, LogWriter},
 };

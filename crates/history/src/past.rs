@@ -25,7 +25,7 @@ pub struct Past {
     pub desired: Arc<DesiredState>,
     /// Time from which it was served.
     pub since: Timestamp,
-    /// Number of states between the one before and this one that the log left out.
+    /// Number of states between this one and the next of the log that were left out: one of them may have been served.
     pub skipped: u32,
     /// Comparison of its ids with those of the log.
     pub exactness: Exactness,
@@ -69,15 +69,16 @@ pub enum PastError {
 }
 
 /// The states of a log in order of time.
-pub struct Timeline {
+pub struct PastStates {
     records: Box<dyn Iterator<Item = Record> + Send>,
-    next: Option<Record>,
+    /// The change after the folded ones, with its time.
+    next: Option<(u64, Change<'static>)>,
     folded: Folded,
     /// Snapshot of the folded desired state, once it was needed.
     compiled: Option<(Arc<DesiredState>, Arc<Snapshot>)>,
 }
 
-impl Timeline {
+impl PastStates {
     /// Opens a log at a time. Call [`Self::go_to`] with this time or a later one.
     ///
     /// # Errors
@@ -108,17 +109,22 @@ impl Timeline {
     /// A record cannot be read.
     pub fn go_to(&mut self, at: Timestamp) -> Result<(), PastError> {
         loop {
-            let Some(record) = self.next.take().or_else(|| self.records.next()) else { return Ok(()) };
-            if record.micros > micros(at) {
-                self.next = Some(record);
-                return Ok(());
+            if self.next.is_none() {
+                let record = self.records.next();
+                let decoded = record.map(|Record { micros, content, .. }| match Change::decode(&content) {
+                    Ok(change) => Ok((micros, change)),
+                    Err(Unreadable::Format) => Err(PastError::Format),
+                    Err(Unreadable::Damaged) => Err(PastError::Damaged(moment(micros))),
+                });
+                self.next = decoded.transpose()?;
             }
-            let change = Change::decode(&record.content).map_err(|unreadable| match unreadable {
-                Unreadable::Format => PastError::Format,
-                Unreadable::Damaged => PastError::Damaged(moment(record.micros)),
-            })?;
-            if self.folded.apply(change, record.micros) {
-                self.compiled = None;
+            match self.next.take_if(|(begin, _)| *begin <= micros(at)) {
+                Some((begin, change)) => {
+                    if self.folded.apply(change, begin) {
+                        self.compiled = None;
+                    }
+                }
+                None => return Ok(()),
             }
         }
     }
@@ -140,7 +146,7 @@ impl Timeline {
                 self.compiled.insert((desired, Arc::new(compiled))).clone()
             }
         };
-        let Folded { health, runtime, shares, ids, since, skipped, .. } = &self.folded;
+        let Folded { health, runtime, shares, ids, since, .. } = &self.folded;
         let health_of = |target: u64| health.get(&target).copied().unwrap_or(Health::PENDING);
         let runtime = Arc::new(RuntimeState::restored(&snapshot, runtime, shares.as_ref(), health_of));
         let now = Ids { snapshot: snapshot.id(), text: snapshot.text_id(), runtime: runtime.id() };
@@ -150,8 +156,9 @@ impl Timeline {
             () if steered(&now) == steered(ids) => Exactness::OtherZoneFiles,
             () => Exactness::Other,
         };
+        let skipped = self.next.as_ref().map_or(0, |(_, next)| next.skipped);
         let serving = ServingState { snapshot, runtime };
-        Ok(Past { serving, desired, since: moment(*since), skipped: *skipped, exactness })
+        Ok(Past { serving, desired, since: moment(*since), skipped, exactness })
     }
 }
 
@@ -164,7 +171,6 @@ struct Folded {
     shares: Option<Arc<Shares>>,
     ids: Ids,
     since: u64,
-    skipped: u32,
 }
 
 impl Folded {
@@ -172,7 +178,7 @@ impl Folded {
     fn apply(&mut self, change: Change<'static>, at: u64) -> bool {
         let Change {
             is_whole,
-            skipped,
+            skipped: _,
             ids,
             zones,
             clusters,
@@ -188,7 +194,7 @@ impl Folded {
             *self = Self::default();
         }
         let is_changed = is_whole || ids.snapshot != self.ids.snapshot;
-        (self.ids, self.since, self.skipped) = (ids, at, skipped);
+        (self.ids, self.since) = (ids, at);
         if let Some(zones) = zones {
             self.desired.zones = zones.into_owned();
         }

@@ -40,7 +40,8 @@ struct Inner {
 #[derive(Debug)]
 enum Entry {
     Event(Timestamp, String),
-    State(Timestamp, Arc<DesiredState>, ServingState),
+    /// A state, and the number of states before it that were left out.
+    State(Timestamp, Arc<DesiredState>, ServingState, u32),
     End,
 }
 
@@ -105,40 +106,47 @@ impl History {
     pub fn add_state(&self, at: Timestamp, desired: &Arc<DesiredState>, serving: &ServingState) {
         // Without a reader, states would wait in memory.
         if self.folder().is_some() {
-            self.add(Entry::State(at, Arc::clone(desired), serving.clone()));
+            let skipped = self.0.skipped.swap(0, Relaxed);
+            self.add(Entry::State(at, Arc::clone(desired), serving.clone(), skipped));
         }
     }
 
     fn add(&self, entry: Entry) {
-        let is_state = matches!(entry, Entry::State(..));
-        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = self.0.queue.try_send(entry) {
-            self.0.lost.fetch_add(1, Relaxed);
-            self.0.skipped.fetch_add(u32::from(is_state), Relaxed);
+        if let Err(TrySendError::Full(entry) | TrySendError::Disconnected(entry)) = self.0.queue.try_send(entry) {
+            self.0.leave_out(&entry);
         }
     }
 }
 
 impl Inner {
     fn run(&self, writer: &mut LogWriter, entries: &Receiver<Entry>) {
-        let mut is_failing = false;
+        let mut is_failing = [false; 2];
         while let Ok(entry) = entries.recv() {
-            let result = match entry {
+            let result = match &entry {
                 Entry::End => return,
-                Entry::Event(at, event) => writer.add_event(at, &event),
-                Entry::State(at, desired, serving) => {
-                    writer.add_state(at, &desired, &serving, self.skipped.swap(0, Relaxed))
-                }
+                Entry::Event(at, event) => writer.add_event(*at, event),
+                Entry::State(at, desired, serving, skipped) => writer.add_state(*at, desired, serving, *skipped),
             };
-            // Only the first of several failures, and their end, are logged.
+            // Of events and of states, only the first of several failures, and their end, are logged.
+            let is_failing = &mut is_failing[usize::from(matches!(entry, Entry::State(..)))];
             if let Err(error) = &result {
-                self.lost.fetch_add(1, Relaxed);
-                if !is_failing {
+                self.leave_out(&entry);
+                if !*is_failing {
                     tracing::error!(%error, "change log not written");
                 }
-            } else if is_failing {
+            } else if *is_failing {
                 tracing::info!("change log written again");
             }
-            is_failing = result.is_err();
+            *is_failing = result.is_err();
+        }
+    }
+
+    /// Counts an entry that is not written. The next state says how many states before it are missing.
+    fn leave_out(&self, entry: &Entry) {
+        // Without a data folder there is nothing to miss.
+        self.lost.fetch_add(u64::from(self.folder.get().is_some()), Relaxed);
+        if let Entry::State(.., skipped) = entry {
+            self.skipped.fetch_add(skipped + 1, Relaxed);
         }
     }
 }
@@ -157,6 +165,8 @@ pub struct LogWriter {
     last_micros: u64,
     /// Size of the file after its first state.
     bytes_first: u64,
+    /// True if a whole state takes more than half of the limit; then only events are kept.
+    is_too_small: bool,
 }
 
 impl LogWriter {
@@ -177,8 +187,9 @@ impl LogWriter {
             file,
             last: None,
             load: LoadEvents::default(),
-            last_micros: begin,
+            last_micros: begin.saturating_sub(1),
             bytes_first: 0,
+            is_too_small: false,
         };
         writer.delete_oldest();
         Ok(writer)
@@ -210,8 +221,17 @@ impl LogWriter {
         if self.last.as_ref().is_some_and(|last| last.is_same(&state)) {
             return Ok(());
         }
+        if self.is_too_small {
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
         let before = self.last.take();
         let content = state.change_since(before.as_ref(), skipped).encode()?;
+        if content.len() as u64 > self.bytes_max / 2 {
+            // A whole state at each change would take more time than it is worth.
+            self.is_too_small = true;
+            let needed = ((2 * content.len()) >> 20) + 1;
+            return Err(io::Error::other(format!("history.bytes is too small for a state; give {needed}MiB or more")));
+        }
         drop(before);
         self.write(at, RecordKind::State, &content)?;
         if self.bytes_first == 0 {
@@ -234,7 +254,7 @@ impl LogWriter {
 
     /// Begins a new file with a whole state, so that old files can be deleted. A large state needs long files.
     fn begin_file_if_due(&mut self, at: Timestamp) -> io::Result<()> {
-        let size_max = (self.bytes_max / FILES).max(2 * self.bytes_first);
+        let size_max = (self.bytes_max / FILES).max(2 * self.bytes_first).min(self.bytes_max);
         if self.file.0.bytes < size_max {
             return Ok(());
         }

@@ -348,23 +348,19 @@ impl Task {
                 // The leader may see other clusters fail than this server.
                 let is_drift = status.standby.is_none() && self.last.as_ref().is_some_and(|last| last == wanted);
                 if is_drift && !outcome.draft.changes.is_empty() {
-                    status.counts.drifted += outcome.draft.changes.len() as u64;
+                    let sets = outcome.draft.changes.len();
+                    status.counts.drifted += sets as u64;
                     tracing::warn!(
                         event = "publishing",
                         provider = name,
-                        sets = outcome.draft.changes.len(),
+                        sets,
                         "published records had been changed by others"
                     );
                 }
                 update(&mut status, outcome, is_applied, now);
                 if outcome.applied.sets > 0 {
-                    tracing::info!(
-                        event = "publishing",
-                        provider = name,
-                        changed = outcome.applied.sets,
-                        owned = status.owned,
-                        "published"
-                    );
+                    let (changed, owned) = (outcome.applied.sets, status.owned);
+                    tracing::info!(event = "publishing", provider = name, changed, owned, "published");
                 }
                 outcome.applied.broken.clone()
             }

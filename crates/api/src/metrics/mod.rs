@@ -148,6 +148,7 @@ fn write_control(sheet: &mut Sheet, shared: &Shared, published: &Published) {
     sheet.counters("fairway_health_transitions_total", &["to"], transitions);
     write_store(sheet, shared);
     sheet.counter("fairway_runtime_state_changes_total", counts.runtime_states.load(Relaxed));
+    sheet.counter("fairway_history_lost_total", shared.serving.history().lost());
     sheet.counter("fairway_state_write_failures_total", counts.write_failures.load(Relaxed));
 }
 
