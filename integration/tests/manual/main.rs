@@ -32,23 +32,11 @@ const ELSEWHERE: [(&str, &str, &str); 2] = [
     ("docs/start/external-dns.md", "$ external-dns ", "integration/tests/external_dns/manual.rs"),
 ];
 
-/// Pages whose `console` blocks do not run by themselves yet. The list only gets shorter.
-const UNCONVERTED: [&str; 7] = [
-    "docs/api.md",
-    "docs/operations/limits.md",
-    "docs/operations/reload.md",
-    "docs/operations/withdrawals.md",
-    "docs/policies/README.md",
-    "docs/sources/external-dns.md",
-    "docs/sources/kubernetes.md",
-];
-
 /// Numbers of blocks.
 #[derive(Debug, Default)]
 struct Counts {
     run: usize,
     elsewhere: usize,
-    unconverted: usize,
     text: usize,
 }
 
@@ -101,12 +89,7 @@ fn commands_of_the_manual_print_what_it_shows() {
     });
     let sum = |of: fn(&Counts) -> usize| of(&first.0) + of(&second.0);
     let run = sum(|counts| counts.run);
-    println!(
-        "{run} run, {} run by other tests, {} not converted, {} text",
-        sum(|counts| counts.elsewhere),
-        sum(|counts| counts.unconverted),
-        sum(|counts| counts.text)
-    );
+    println!("{run} run, {} run by other tests, {} text", sum(|counts| counts.elsewhere), sum(|counts| counts.text));
     let failures = [first.1, second.1].concat();
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
     assert!(run > 0 || !only.is_empty(), "the manual has no commands");
@@ -123,7 +106,6 @@ fn check(name: &str, blocks: &[Block], counts: &mut Counts) -> Result<(), String
     for block in blocks {
         match &*block.kind {
             _ if is_elsewhere(name, block) => counts.elsewhere += 1,
-            "console" if UNCONVERTED.contains(&name) => counts.unconverted += 1,
             "console" => {
                 counts.run += 1;
                 run(name, block, shell.get_or_insert_with(Shell::start))?;
