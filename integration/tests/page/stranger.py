@@ -24,8 +24,8 @@ def only_looks(view):
     """Whose grant has no write sees intents, and a form that says so."""
     key = "inbound/web/shop/v1/default/default/quiet"
     command("PUT", f"/v1/intents/{key}", {"metadata": {"name": "quiet"}, "spec": {"app": "shop", "serviceName": "web"}})
-    view.page.locator(f"[data-intent='{key}']").get_by_role("button").click()
     view.wrong = True
+    view.page.locator(f"[data-intent='{key}']").get_by_role("button").click()
     view.until("() => document.querySelector('#editor-said').textContent.startsWith('Read only:')")
     assert "token:ops lacks the verb write in the project web" in view.text("#editor-said"), view.text("#editor-said")
     assert view.page.locator("#editor-save").is_hidden() and view.page.locator("#editor-delete").is_hidden()
