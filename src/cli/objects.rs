@@ -12,7 +12,7 @@ use super::{
 };
 use fairway_api_types::{
     client::{Applying, ClientError},
-    objects_wire::{ApplyReport, Difference, ObjectBody, ObjectStatus},
+    objects_wire::{ApplyReport, Difference, ObjectBody, ObjectSource, ObjectStatus, SourceKind},
     problem_wire::{FieldError, Problem},
 };
 use fairway_config::Sections;
@@ -96,15 +96,16 @@ pub(super) struct DiffArgs {
     server: ServerArgs,
 }
 
-/// Show objects that were created over the API.
+/// Show the objects that are served, with their source: the API, a configuration file, an intent, the webhook or Kubernetes.
 ///
-/// Objects of configuration files are not shown: `fairway status` shows everything that is served.
+/// Of objects that no file and no client of the API declares, the main fields are shown. Intents are those of the API.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   fairway get pools
   fairway get pools shop --json
-  fairway get pools -o yaml > pools.yaml   # as `apply` takes them
+  fairway get pools -o yaml > pools.yaml   # those of the API, as `apply` takes them
+  fairway get names --source kubernetes
 
 Exit status:
   0  success, also if there is none
@@ -121,9 +122,14 @@ pub(super) struct GetArgs {
     #[arg(long, conflicts_with = "output")]
     json: bool,
 
-    /// Print the objects as YAML or JSON in the form of files for `apply`, without metadata and status.
+    /// Print the objects as YAML or JSON in the form of files for `apply`, without metadata and status; without a name and `--source`
+    /// those of the API.
     #[arg(long, short, value_name = "FORMAT")]
     output: Option<Format>,
+
+    /// Only objects of this source.
+    #[arg(long, conflicts_with = "name")]
+    source: Option<Source>,
 
     /// The server.
     #[command(flatten)]
@@ -180,6 +186,33 @@ enum Section {
     /// Records that are served as they are.
     #[value(alias = "record")]
     Records,
+}
+
+/// A source of objects.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Source {
+    /// The API.
+    Api,
+    /// Configuration files.
+    File,
+    /// Intents.
+    Intent,
+    /// Objects of Kubernetes clusters.
+    Kubernetes,
+    /// Clients of the webhook.
+    Webhook,
+}
+
+impl From<Source> for SourceKind {
+    fn from(source: Source) -> Self {
+        match source {
+            Source::Api => Self::Api,
+            Source::File => Self::File,
+            Source::Intent => Self::Intent,
+            Source::Kubernetes => Self::Kubernetes,
+            Source::Webhook => Self::Webhook,
+        }
+    }
 }
 
 /// A format of objects.
@@ -262,13 +295,21 @@ pub(super) async fn get(out: Out, args: GetArgs) -> anyhow::Result<()> {
         found.items.extend(page.items);
         found.next = page.next;
     }
+    // Applied again, an object of another source would stay when that source withdraws it.
+    let source = args.source.or(args.output.map(|_| Source::Api)).map(SourceKind::from);
+    found.items.retain(|object| source.is_none_or(|wanted| source_of(object).kind == wanted));
     if let Some(format) = args.output {
         return print_objects(out, format, section, found.items);
     }
     out.show(args.json, &found.items, |palette| match &found.items[..] {
-        [] => format!("no {section} are declared over the API; `fairway status` shows those of files\n"),
+        [] if args.source.is_some() => format!("no {section} are of this source\n"),
+        [] => format!("there are no {section}\n"),
         objects => list_text(palette, objects),
     })
+}
+
+fn source_of(object: &ObjectBody) -> ObjectSource {
+    object.metadata.as_ref().map(|metadata| metadata.source.clone()).unwrap_or_default()
 }
 
 /// Prints objects in the form of a file for `apply`.
@@ -366,17 +407,20 @@ fn list_text(palette: Palette, objects: &[ObjectBody]) -> String {
             Some(condition) => Cell::new(Tone::Warn, condition.reason.as_str()),
         };
         let name = object.spec.get("name").or_else(|| object.spec.get("key")).and_then(Value::as_str);
+        let ObjectSource { kind, from } = metadata.source;
+        let (kind, generation) = (kind.as_str(), metadata.generation);
         vec![
             name.unwrap_or_default().into(),
+            if from.is_empty() { kind.into() } else { format!("{kind} {}", from.join(" ")).into() },
             status_cell,
-            metadata.generation.to_string().into(),
+            if generation == 0 { "".into() } else { generation.to_string().into() },
             metadata.changed.into(),
             metadata.changed_by.into(),
             metadata.reason.into(),
             problem.map(|condition| condition.message.clone()).unwrap_or_default().into(),
         ]
     };
-    let head = ["name", "status", "generation", "changed", "by", "reason", ""];
+    let head = ["name", "source", "status", "generation", "changed", "by", "reason", ""];
     table(palette, 0, &head, objects.iter().map(row))
 }
 
@@ -434,7 +478,7 @@ mod tests {
         };
         let text = list_text(Palette::PLAIN, &[body("shop", "True"), body("pay", "False")]);
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[1].starts_with("shop  served") && !lines[1].contains("eu9"), "{text}");
+        assert!(lines[1].starts_with("shop  api     served") && !lines[1].contains("eu9"), "{text}");
         assert!(lines[2].contains("Invalid") && lines[2].ends_with("cluster eu9 is not declared"), "{text}");
     }
 }

@@ -13,7 +13,7 @@ pub struct ObjectBody {
     /// Its own fields.
     #[serde(flatten)]
     pub spec: Map<String, Value>,
-    /// Metadata of the store.
+    /// Its source, and metadata of the store.
     #[serde(default, deserialize_with = "not_null", skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
     /// Status conditions.
@@ -26,19 +26,26 @@ fn not_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<O
     T::deserialize(from).map(Some)
 }
 
-/// Metadata of an object.
+/// Metadata of an object. Objects that are not declared over the API have a source only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata {
+    /// Where it is declared.
+    pub source: ObjectSource,
     /// Revision of its last change; its ETag.
+    #[serde(skip_serializing_if = "is_zero")]
     pub revision: u64,
     /// Number of changes of its content, from 1 (Kubernetes: `metadata.generation`).
+    #[serde(skip_serializing_if = "is_zero")]
     pub generation: u64,
     /// Time of its creation.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub created: String,
     /// Time of its last change.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub changed: String,
     /// Identity that changed it last.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub changed_by: String,
     /// Reason of the last change; left out if none was given.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -48,11 +55,58 @@ pub struct Metadata {
     pub applied: bool,
 }
 
+/// The source of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ObjectSource {
+    /// Kind of the source.
+    pub kind: SourceKind,
+    /// File and line, the key of the intent, or the owners of the contributions; empty for objects of the API.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub from: Vec<String>,
+}
+
+/// A kind of source of objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SourceKind {
+    /// The API declared it.
+    #[default]
+    Api,
+    /// A configuration file declares it.
+    File,
+    /// An intent leads to it.
+    Intent,
+    /// Clients of the webhook contribute it, perhaps together with objects of Kubernetes clusters.
+    Webhook,
+    /// Objects of Kubernetes clusters contribute it.
+    Kubernetes,
+}
+
+impl SourceKind {
+    /// Returns the word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::File => "file",
+            Self::Intent => "intent",
+            Self::Webhook => "webhook",
+            Self::Kubernetes => "kubernetes",
+        }
+    }
+}
+
+// Serde passes a reference.
+#[expect(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// Status of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectStatus {
-    /// Generation that the conditions are about.
+    /// Generation that the conditions are about; 0 for an object that is not declared over the API.
     pub observed_generation: u64,
     /// `Accepted` (it is valid together with the other objects), `Conflict` (another source declares it differently) and `Served` (its last
     /// change is in the answers).

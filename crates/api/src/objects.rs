@@ -1,10 +1,11 @@
-//! `/v1/clusters`, `/v1/monitors`, `/v1/names`, `/v1/pools`, `/v1/records`: objects that are declared over the API, in the format of the
-//! configuration. Objects of configuration files are in `/v1/state`.
+//! `/v1/clusters`, `/v1/monitors`, `/v1/names`, `/v1/pools`, `/v1/records`: objects in the format of the configuration. Reads return all that
+//! are served, with their source; writes are about those that are declared over the API.
 //!
 //! This file has the reads; `routes` has the rows of the table, `write` and `validate` the writes.
 
 mod differences;
 mod idempotent;
+mod inventory;
 pub(crate) mod kinds;
 mod request;
 pub(crate) mod response;
@@ -23,19 +24,21 @@ pub(crate) use routes::routes;
 pub(crate) use validate::dry_run;
 pub(crate) use write::{FIRST_RESULTS_MAX, SERVED_MAX};
 
-use self::kinds::key;
+use self::{inventory::Inventory, kinds::key};
 use crate::{
     problem::{ApiError, bad_request},
     render,
-    state::{AppState, Parameters},
+    state::{AppState, Operates, Parameters},
     watch::{Watched, watch_objects},
 };
 use fairway_api_types::objects_wire::{HistoryEntry, ListParameters, ObjectList, ObjectsExport};
-use fairway_store::objects::{Entry, Kind, Object};
+use fairway_control::ControlError;
+use fairway_store::objects::{Entry, Kind};
 
 async fn list(
     kind: Kind,
     State(state): State<AppState>,
+    operates: Operates,
     headers: HeaderMap,
     Parameters(query): Parameters<ListParameters>,
 ) -> Result<Response, ApiError> {
@@ -45,20 +48,38 @@ async fn list(
     }
     let limit = page_size(limit, LIST_DEFAULT, LIST_MAX)?;
     let declared = state.control.objects()?.declared();
-    let matches = |object: &&Object| object.key.name() > after.as_str() && object.key.name().contains(&contains);
-    let mut found = declared.of(kind).filter(matches);
-    let page: Vec<&Object> = found.by_ref().take(limit).collect();
-    let next = found.next().and_then(|_| page.last()).map(|last| last.key.name().to_owned());
     let (published, served) = response::serving(&state);
-    let items = page.into_iter().map(|object| response::body(object, &published, served)).collect();
-    Ok(Json(ObjectList { items, revision: declared.revision, next }).into_response())
+    let page = move || {
+        let is_wanted = |name: &str| name > after.as_str() && name.contains(&contains);
+        let inventory = Inventory { kind, published: &published, operates };
+        let is_declared = |name: &str| key(kind, name).is_some_and(|key| declared.get(&key).is_some());
+        // One more than the page, to know if there is a next one.
+        let mut items = inventory.first(limit + 1, |name| is_wanted(name) && !is_declared(name));
+        let own = declared.of(kind).filter(|object| is_wanted(object.key.name())).take(limit + 1);
+        items.extend(own.map(|object| (object.key.name().to_owned(), response::body(object, &published, served))));
+        let next = items.keys().nth(limit - 1).filter(|_| items.len() > limit).cloned();
+        ObjectList { items: items.into_values().take(limit).collect(), revision: declared.revision, next }
+    };
+    // A million names, or files that are parsed for the first time, take up to a second.
+    let page = tokio::task::spawn_blocking(page).await.map_err(|_| ControlError::Stopped)?;
+    Ok(Json(page).into_response())
 }
 
-async fn get(kind: Kind, State(state): State<AppState>, Path(name): Path<String>) -> Result<Response, ApiError> {
+async fn get(
+    kind: Kind,
+    State(state): State<AppState>,
+    operates: Operates,
+    Path(name): Path<String>,
+) -> Result<Response, ApiError> {
     let declared = state.control.objects()?.declared();
-    let found = key(kind, &name).and_then(|key| declared.get(&key));
-    let object = found.ok_or_else(|| response::not_found(kind, &name))?;
-    Ok(response::respond(StatusCode::OK, object, &state))
+    if let Some(object) = key(kind, &name).and_then(|key| declared.get(&key)) {
+        return Ok(response::respond(StatusCode::OK, object, &state));
+    }
+    let (published, _) = response::serving(&state);
+    let not_found = response::not_found(kind, &name);
+    let found = move || Inventory { kind, published: &published, operates }.get(&name);
+    let found = tokio::task::spawn_blocking(found).await.map_err(|_| ControlError::Stopped)?;
+    Ok(Json(found.ok_or(not_found)?).into_response())
 }
 
 async fn history(

@@ -18,6 +18,7 @@ use super::{
     context::{Environment, Input, LoadContext},
     convert,
     environment::{apply, apply_data_dir, apply_dns, apply_health, apply_http},
+    file_objects::FileObjects,
     files::CONFIG_MAX,
     join::join,
     reason::Reason,
@@ -83,6 +84,7 @@ fn from_path(path: &Path, context: &mut LoadContext<'_>) -> Option<Loaded> {
         context.report(Diagnostic::error(location, why.what, why.hint));
     }
     apply_data_dir(&mut loaded.settings, context);
+    loaded.file_objects = FileObjects::new(names, texts);
     Some(loaded)
 }
 

@@ -11,6 +11,7 @@ mod context;
 mod convert;
 mod data_dir;
 pub mod environment;
+mod file_objects;
 mod files;
 mod health_listener;
 mod history_wire;
@@ -73,6 +74,7 @@ pub use attempt::{attempt, desired, read_tree};
 pub use cache::{PreviousLoad, ZoneCache};
 pub use convert::{parse_policy, store_keys};
 pub use data_dir::data_dir;
+pub use file_objects::{FileObject, FileObjects};
 pub use health_listener::HealthListenerSettings;
 pub use history_wire::HistorySettings;
 pub use landlock_wire::LandlockSettings;
@@ -127,6 +129,8 @@ pub struct Loaded {
     pub map_cache: MapCache,
     /// Overrides.
     pub overrides: Vec<OverrideSpec>,
+    /// Objects as they are written in the files.
+    pub file_objects: FileObjects,
     /// Fingerprint, when they were read, of all files: included zone files, certificates and secrets too. All are
     /// watched.
     pub fingerprint: watch::Fingerprint,

@@ -1,17 +1,17 @@
 //! The configuration in force, and what it was made from.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
-use fairway_config::{Loaded, MapCache, OverrideSpec, Settings, ZoneCache};
-use fairway_contributions::{Contributed, RejectedNames};
+use fairway_config::{FileObjects, Loaded, MapCache, OverrideSpec, Settings, ZoneCache};
+use fairway_contributions::{Contributed, OwnedRow, RejectedNames};
 use fairway_model::{
     ContributedName, DeclaredClusters, DesiredState, Diagnostic, HostAddresses, Member, Name, Override, PinnedPools,
     Pool, Rtype, SharedSet, WeightOrigin,
 };
-use fairway_sources::{Found, WeighedPools};
+use fairway_sources::{Found, WeighedPools, owned_rows};
 use fairway_store::objects::Key;
 use fairway_zonefile::ZoneData;
 use fairway_zones::{ChangedItems, Snapshot};
@@ -134,6 +134,16 @@ impl Configured {
         })
     }
 
+    /// Returns the owners of contributions to the names with these texts, in lower case without final dot.
+    pub fn owners_of(&self, texts: &BTreeSet<String>) -> BTreeMap<Arc<str>, BTreeSet<Arc<str>>> {
+        let mut owners: BTreeMap<Arc<str>, BTreeSet<Arc<str>>> = BTreeMap::new();
+        let read = owned_rows(&self.looked_up.found, Some(texts));
+        for OwnedRow { owner, row, .. } in self.objects.owned_rows(Some(texts)).into_iter().chain(read) {
+            owners.entry(Arc::clone(&row.text)).or_default().insert(owner);
+        }
+        owners
+    }
+
     /// Returns the contributed members that are not declared as well, by name.
     pub fn contributed_members(&self) -> impl Iterator<Item = ContributedMember<'_>> {
         let names = self.merged.contributed.merged_names.names();
@@ -177,6 +187,8 @@ pub struct Files {
     /// Cache of maps and latency tables for the next reload.
     pub kept_maps: MapCache,
     pub(crate) overrides: Vec<OverrideSpec>,
+    /// Objects as they are written there.
+    pub objects: Arc<FileObjects>,
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
@@ -189,6 +201,7 @@ impl From<Loaded> for Files {
             kept: loaded.zone_cache,
             kept_maps: loaded.map_cache,
             overrides: loaded.overrides,
+            objects: Arc::new(loaded.file_objects),
             warnings: loaded.warnings,
         }
     }

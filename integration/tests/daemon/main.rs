@@ -25,6 +25,7 @@ mod damaged;
 mod flush;
 mod hostile;
 mod intents;
+mod inventory;
 mod landlock;
 mod objects;
 mod once;

@@ -13,7 +13,7 @@ use crate::{
     problem::{ApiError, problem},
     state::AppState,
 };
-use fairway_api_types::objects_wire::{Condition, Metadata, ObjectBody, ObjectStatus};
+use fairway_api_types::objects_wire::{Condition, Metadata, ObjectBody, ObjectSource, ObjectStatus};
 use fairway_control::Published;
 use fairway_model::{ClusterName, PoolName};
 use fairway_store::objects::{Key, Kind, Object};
@@ -61,6 +61,7 @@ pub(crate) fn body(object: &Object, published: &Published, served: u64) -> Objec
 /// Returns the metadata of an object.
 pub(crate) fn metadata(object: &Object) -> Metadata {
     Metadata {
+        source: ObjectSource::default(),
         revision: object.revision,
         generation: object.generation,
         created: format!("{:.3}", object.created),
@@ -123,7 +124,7 @@ pub(crate) fn not_allowed(target: &str) -> String {
 
 /// Returns the error that no object has this name.
 pub(super) fn not_found(kind: Kind, name: &str) -> ApiError {
-    let detail =
-        format!("{}: there is no object {name}; objects of configuration files are in /v1/state", section_of(kind));
+    let section = section_of(kind);
+    let detail = format!("{section}: there is no object {name}; GET /v1/{section} lists all");
     problem(StatusCode::NOT_FOUND, detail)
 }

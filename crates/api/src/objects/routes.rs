@@ -56,9 +56,11 @@ fn words(kind: Kind) -> [&'static str; 4] {
 fn list_route(kind: Kind) -> Route {
     let items = "In the order of their names, with `next` if there are more.";
     let [_, many, _, ids] = words(kind);
-    new(Method::GET, path(kind), format!("list{ids}"), format!("List declared {many}"))
+    new(Method::GET, path(kind), format!("list{ids}"), format!("List {many}"))
         .description(
-            "With `watch=true` a stream of Server-Sent Events: `changed` with the object, `deleted`, and `reset` if the changes are no \
+            "All that are served, with their source in `metadata`: the API, configuration files, intents, clients of the webhook, or objects \
+             of Kubernetes clusters. Those of the API are listed even if they are not served; of other sources than it and files only the \
+             main fields are known. With `watch=true` a stream of Server-Sent Events about those of the API: `changed` with the object, `deleted`, and `reset` if the changes are no \
              longer remembered.",
         )
         .requires(Verb::Read)
@@ -66,16 +68,20 @@ fn list_route(kind: Kind) -> Route {
         .headers(&[&LAST_EVENT_ID])
         .returns(200, items, Shape::list::<ObjectList>(component(kind)).json())
         .returns(200, items, Content::text("text/event-stream"))
-        .handle(move |state, headers, query| list(kind, state, headers, query))
+        .handle(move |state, operates, headers, query| list(kind, state, operates, headers, query))
 }
 
 fn get_route(kind: Kind) -> Route {
     let [one, _, id, _] = words(kind);
     new(Method::GET, one_path(kind), format!("get{id}"), format!("Get {one}"))
         .requires(Verb::Read)
-        .returns_object(200, "The object, with `metadata` and `status`.", body(kind))
+        .returns_object(
+            200,
+            "The object, with `metadata` and `status`. Without an ETag if the API does not declare it.",
+            body(kind),
+        )
         .errors(NO_SUCH)
-        .handle(move |state, name| get(kind, state, name))
+        .handle(move |state, operates, name| get(kind, state, operates, name))
 }
 
 fn history_route(kind: Kind) -> Route {

@@ -199,7 +199,7 @@ impl Declared {
     }
 
     /// Returns the intent whose pool and monitor have this name.
-    pub(crate) fn intent_called(&self, name: &str) -> Option<Key> {
+    pub fn intent_called(&self, name: &str) -> Option<Key> {
         let is_called = |key: &Key| is_exposed(key) && object_name(key) == name;
         // A name that was too long ends in a hash, from which no key follows.
         if name.len() == OBJECT_NAME_MAX {
