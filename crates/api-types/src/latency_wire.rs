@@ -13,6 +13,6 @@ pub struct LatencyState {
     pub networks: usize,
     /// Number of clusters (columns).
     pub clusters: usize,
-    /// Generation of the configuration since which the table is in use.
-    pub generation: u64,
+    /// Number of the configuration since which the table is in use.
+    pub configuration: u64,
 }

@@ -1,22 +1,23 @@
-//! `PUT /v1/load/{cluster}`: pushed load reports.
+//! `PUT` and `GET /v1/load/{cluster}`: pushed load reports.
 
 use std::time::Duration;
 
 use axum::{
     Json,
     extract::{Path, State},
+    http::StatusCode,
 };
 use fairway_health::load::{LoadAmount, PushedLoad};
 use fairway_model::Load;
 
 use crate::{
-    problem::{ApiError, bad_request},
+    problem::{ApiError, bad_request, problem},
     render::load_state,
     route::{Route, Shape},
     state::{AppState, Operates, RequestBody},
 };
 use fairway_access::Verb;
-use fairway_api_types::endpoints::PUSH_LOAD;
+use fairway_api_types::endpoints::{Endpoint, PUSH_LOAD};
 use fairway_api_types::load_wire::{LoadState, NewLoad};
 use fairway_config::parse_duration;
 
@@ -33,7 +34,26 @@ pub(crate) fn routes() -> Vec<Route> {
                 (409, "The sequence number is out of order, or the cluster declares no capacity."),
             ])
             .handle(push),
+        Route::new(Endpoint::get("/v1/load/{cluster}"), "getLoad", "Get the load that was reported of a cluster")
+            .description("That of the last report by `PUT`, also after its end; `/v1/state` has the other sources.")
+            .requires(Verb::Observe)
+            .returns(200, "The load.", Shape::output::<LoadState>().json())
+            .errors(&[(404, "There is no such cluster, or nobody has reported its load since the start.")])
+            .handle(get),
     ]
+}
+
+async fn get(
+    operates: Operates,
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+) -> Result<Json<LoadState>, ApiError> {
+    let (loads, _) = state.control.shared().probes.loads.states();
+    let of_cluster = loads.iter().filter(|load| load.cluster.as_str() == name);
+    let pushed = of_cluster.flat_map(|load| &load.sources).find(|source| source.source.is_none());
+    let not_found =
+        || problem(StatusCode::NOT_FOUND, format!("{name}: nobody has reported the load of such a cluster"));
+    Ok(Json(load_state(operates, pushed.ok_or_else(not_found)?)))
 }
 
 async fn push(

@@ -17,8 +17,9 @@ use crate::{
     state::{AppState, Caller, Parameters, Remote, RequestBody},
 };
 use fairway_access::Verb;
-use fairway_api_types::endpoints::{ADD_OVERRIDE, LIST_OVERRIDES, REMOVE_OVERRIDE};
+use fairway_api_types::endpoints::{ADD_OVERRIDE, Endpoint, LIST_OVERRIDES, REMOVE_OVERRIDE};
 use fairway_api_types::overrides_wire::{NewOverride, OverrideEffect, OverrideList, OverrideParameters, OverrideState};
+use fairway_control::ControlError;
 use fairway_control::overrides::{ActiveOverride, AddedOverride, OverrideRequest};
 
 /// The routes of overrides.
@@ -52,6 +53,11 @@ pub(crate) fn routes() -> Vec<Route> {
                 (422, "The idempotency key was used with another request."),
             ])
             .handle(create),
+        Route::new(Endpoint::get("/v1/overrides/{id}"), "getOverride", "Get an override")
+            .requires(Verb::Observe)
+            .returns(200, "The override.", Shape::output::<OverrideState>().json())
+            .errors(&[(404, "There is no such override.")])
+            .handle(get),
         Route::new(REMOVE_OVERRIDE, "deleteOverride", "Delete an override")
             .description("Returns once the override is gone, also from the disk or the store.")
             .requires(Verb::Override)
@@ -66,6 +72,13 @@ async fn list(State(state): State<AppState>) -> Json<OverrideList> {
     let active = ActiveOverride::all(&published.overrides, &published.configured);
     let now = Timestamp::from(SystemTime::now()).to_string();
     Json(OverrideList { now, items: active.iter().map(override_state).collect() })
+}
+
+async fn get(State(state): State<AppState>, Path(id): Path<String>) -> Result<Json<OverrideState>, ApiError> {
+    let published = state.control.shared().serving.published();
+    let active = ActiveOverride::all(&published.overrides, &published.configured);
+    let found = active.iter().find(|active| active.id.as_deref() == Some(&*id)).map(override_state);
+    Ok(Json(found.ok_or_else(|| ControlError::NoSuchOverride(id))?))
 }
 
 async fn create(

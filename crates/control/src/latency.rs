@@ -17,8 +17,8 @@ pub struct PushedTable {
     pub networks: usize,
     /// Number of its clusters, one per column.
     pub clusters: usize,
-    /// Generation of the first configuration with this table.
-    pub generation: u64,
+    /// Number of the first configuration with this table.
+    pub configuration: u64,
 }
 
 impl Control {
@@ -43,11 +43,19 @@ impl Control {
         if outcome.is_accepted() {
             let PushedTable { name, networks, clusters, .. } = &pushed;
             tracing::info!(event = "change", table = %name, networks, clusters, "latency table applied");
-            return Ok(PushedTable { generation: outcome.generation, ..pushed });
+            return Ok(PushedTable { configuration: outcome.configuration, ..pushed });
         }
         on_thread(move || replace_latency_table(&folder, &file, before.as_deref())).await?.map_err(not_kept)?;
         self.reload().await?;
         Err(ControlError::TableRefused(outcome.errors))
+    }
+
+    /// Returns the text of a pushed latency table.
+    pub async fn pushed_latency(&self, table: &str) -> Result<Vec<u8>, ControlError> {
+        let (name, folder) = self.pushed_table(table)?;
+        let read = on_thread(move || read_latency_table(&folder, &pushed_file(&name))).await?;
+        let text = read.map_err(|error| ControlError::TableNotKept(error.to_string()))?;
+        text.ok_or_else(|| ControlError::NoSuchTable(table.to_owned()))
     }
 
     /// Returns the name of a table that may be pushed, and the data folder.
@@ -73,7 +81,7 @@ fn check(name: LatencyTableName, text: Vec<u8>) -> Result<(PushedTable, Vec<u8>)
     let table: LatencyTable =
         check_latencies(&name, valid).map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     let (clusters, networks) = (table.clusters().len(), table.rows());
-    Ok((PushedTable { name, networks, clusters, generation: 0 }, text))
+    Ok((PushedTable { name, networks, clusters, configuration: 0 }, text))
 }
 
 /// Runs work that reads much or waits for the disk on a thread where it may block.
