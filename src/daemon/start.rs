@@ -112,7 +112,7 @@ pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
     settings.user.as_deref().map_or(Ok(()), drop_to)?;
     let protections = protections(&settings, landlock);
     let (folder, mut saved) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
-    objects::check_keys(&settings, folder.as_deref())?;
+    objects::check_store(&settings, folder.as_deref())?;
     set_cookie_key(&reader, settings.data_dir.as_deref());
     let objects = if predecessor.is_some() {
         // The store is opened once the predecessor has released it.

@@ -46,12 +46,12 @@ pub async fn open(
     loaded
 }
 
-/// Checks that the stored values can be decrypted with the keys of the settings. A store that a crash left unclean is repaired first, if its
-/// folder is locked for this process.
+/// Checks that this version reads the store, and that the stored values can be decrypted with the keys of the settings: a server that has
+/// none of its objects would deny their names. A store that a crash left unclean is repaired first, if its folder is locked for this process.
 ///
 /// # Errors
-/// A key is missing. Other errors are found when the store is opened.
-pub fn check_keys(settings: &Settings, locked: Option<&DataFolder>) -> Result<(), StoreError> {
+/// A key is missing, or a newer version wrote the store. Other errors are found when the store is opened.
+pub fn check_store(settings: &Settings, locked: Option<&DataFolder>) -> Result<(), StoreError> {
     let Some(folder) = &settings.data_dir else { return Ok(()) };
     let path = objects_file(&settings.store, folder);
     if !path.exists() {
@@ -62,7 +62,12 @@ pub fn check_keys(settings: &Settings, locked: Option<&DataFolder>) -> Result<()
         (Err(StoreError::Unavailable(_)), Some(locked)) => StoreFile::repair(locked, &path).and_then(|_| check()),
         (checked, _) => checked,
     };
-    if matches!(checked, Err(StoreError::Keys(_))) { checked } else { Ok(()) }
+    let is_copy = matches!(settings.store.backend, StoreBackend::Etcd { .. });
+    match checked {
+        Err(StoreError::Keys(_)) => checked,
+        Err(StoreError::Newer { .. }) if !is_copy => checked,
+        _ => Ok(()),
+    }
 }
 
 /// Returns the keys of the settings, which the configuration has checked.
