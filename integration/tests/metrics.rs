@@ -478,6 +478,6 @@ fn promtool_and_the_naming_rules_accept_the_metrics() {
         lasting.collect::<BTreeSet<_>>()
     };
     let after = server.metrics();
-    assert!(server.metric("fairway_config_generations_total", "") > 1.0);
+    assert!(server.metric("fairway_configurations_total", "") > 1.0);
     assert_eq!(names(&after).symmetric_difference(&names(&text)).collect::<Vec<_>>(), Vec::<&String>::new());
 }

@@ -241,7 +241,7 @@ pub(super) struct ExplainArgs {
     #[arg(long = "type", short = 't', value_name = "TYPE", default_value = "A")]
     pub(super) rtype: Rtype,
 
-    /// Network of the client, as in an ECS option, or one address; default 127.0.0.1.
+    /// Network of the client, as in an ECS option, or one address; by default the query has none and comes from 127.0.0.1.
     #[arg(long, short, value_name = "SUBNET", value_parser = values::client_network)]
     pub(super) client: Option<Network>,
 

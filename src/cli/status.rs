@@ -64,9 +64,9 @@ fn head(palette: Palette, state: &State) -> String {
     };
     let up = span(state.uptime_secs);
     let mut text = format!("fairway {}, process {}, up {up}: {ready}\n", state.version, state.pid);
-    let ConfigState { source, generation, loaded_at, snapshot, runtime_state, .. } = &state.config;
+    let ConfigState { source, number, loaded_at, snapshot, runtime_state, .. } = &state.config;
     let loaded = ago(loaded_at, &state.now);
-    let _ = writeln!(text, "  config   {source}, generation {generation}, loaded {loaded}");
+    let _ = writeln!(text, "  config   {source}, number {number}, loaded {loaded}");
     let _ = writeln!(text, "  answers  snapshot {snapshot}, runtime state {runtime_state}");
     text.extend(state.store.as_ref().map(|store| store_text(palette, store, &state.now)));
     text.extend(state.balance.as_ref().and_then(balance_text));
@@ -238,12 +238,12 @@ fn targets(palette: Palette, targets: &[TargetState], now: &str) -> String {
 
 /// Formats the result of a reload.
 fn report_text(palette: Palette, report: &ReloadReport) -> String {
-    let generation = report.generation;
+    let number = report.configuration;
     let mut text = if report.accepted {
         let took = thousands(report.duration_ms);
-        format!("{}: generation {generation} in use after {took} ms\n", palette.paint(Tone::Good, "reloaded"))
+        format!("{}: configuration {number} in use after {took} ms\n", palette.paint(Tone::Good, "reloaded"))
     } else {
-        format!("{}: generation {generation} stays in use\n", palette.paint(Tone::Bad, "rejected"))
+        format!("{}: configuration {number} stays in use\n", palette.paint(Tone::Bad, "rejected"))
     };
     for line in report.changes.iter().chain(&report.errors).chain(&report.warnings) {
         let _ = writeln!(text, "  {line}");
@@ -297,7 +297,7 @@ mod tests {
             now: "2026-01-01T00:02:05Z".into(),
             uptime_secs: 125,
             ready: true,
-            config: ConfigState { source: "f.yaml".into(), generation: 1, ..ConfigState::default() },
+            config: ConfigState { source: "f.yaml".into(), number: 1, ..ConfigState::default() },
             listeners: vec![ListenerState { kind: "dns".into(), address: "127.0.0.1:53".into() }],
             zones: vec![ZoneState { name: "gslb.example.".into(), serial: Some(9), records: 1_204, names: vec![] }],
             pools: vec![PoolState {
@@ -416,10 +416,10 @@ mod tests {
 
     #[test]
     fn reload_without_a_change_is_reported_as_such() {
-        let report = ReloadReport { accepted: true, generation: 4, duration_ms: 12, ..ReloadReport::default() };
+        let report = ReloadReport { accepted: true, configuration: 4, duration_ms: 12, ..ReloadReport::default() };
         assert_eq!(
             report_text(Palette::PLAIN, &report),
-            "reloaded: generation 4 in use after 12 ms\n  nothing changed\n"
+            "reloaded: configuration 4 in use after 12 ms\n  nothing changed\n"
         );
     }
 }

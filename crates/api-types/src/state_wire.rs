@@ -116,8 +116,8 @@ pub struct BalanceState {
 pub struct ConfigState {
     /// Path of the file or folder, or `command line`.
     pub source: String,
-    /// Number of accepted configurations, from 1.
-    pub generation: u64,
+    /// Its number: that of accepted configurations since the start. Each change of files, objects or contributions makes one.
+    pub number: u64,
     /// Time when this one was accepted.
     pub loaded_at: String,
     /// Id of the snapshot (the compiled configuration): 16 hexadecimal digits. Servers with equal `snapshot` and `runtimeState` give equal
@@ -154,8 +154,8 @@ pub struct ReloadReport {
     pub trigger: String,
     /// True if the new configuration is in use; if it was rejected, the previous one stays in use.
     pub accepted: bool,
-    /// Generation in use after it.
-    pub generation: u64,
+    /// Number of the configuration in use after it.
+    pub configuration: u64,
     /// Duration of reading and compiling, in milliseconds.
     pub duration_ms: u64,
     /// Number of changes by kind: `pools: 1 added, 2 changed`. Empty if nothing changed.

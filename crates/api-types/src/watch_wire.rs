@@ -80,7 +80,7 @@ pub struct ShareMoved {
 #[serde(rename_all = "camelCase", default)]
 pub struct StateEvent {
     /// Number of accepted configurations since the start.
-    pub generation: u64,
+    pub configuration: u64,
     /// Id of the snapshot.
     pub snapshot: String,
     /// Id of the runtime state.

@@ -119,7 +119,7 @@ fn current_state(control: &Control) -> StateEvent {
     let view = shared.serving.load();
     let published = &view.published;
     StateEvent {
-        generation: published.generation,
+        configuration: published.number,
         snapshot: format!("{:016x}", view.snapshot.id()),
         runtime_state: format!("{:016x}", view.runtime.id()),
         stale: published.stale,

@@ -63,7 +63,7 @@ impl Actor {
             trace,
             at: (self.clock)(),
             trigger,
-            generation: 0,
+            configuration: 0,
             took: Duration::ZERO,
             changes: vec![],
             errors: vec![],
@@ -100,7 +100,7 @@ impl Actor {
         }
         outcome.at = (self.clock)();
         let published = self.shared.serving.published();
-        outcome.generation = published.generation;
+        outcome.configuration = published.number;
         // Rejected files must not keep declared objects from being served.
         let is_behind = self.reloads.reader.declared.load().revision > published.configured.objects.revision;
         if scope == ReloadScope::Files && !outcome.is_accepted() && !self.reloads.has_next() && is_behind {
@@ -194,11 +194,11 @@ impl Actor {
         let (feeds, revision) = (ClusterLoadSettings::all(&configured.merged.desired), configured.objects.revision);
         let probes = &self.shared.probes;
         follow(&probes.hosts, (&probes.sources, &probes.loads), &configured);
-        let (id, generation) = (serving.snapshot.id(), previous.published.generation + 1);
+        let (id, number) = (serving.snapshot.id(), previous.published.number + 1);
         // Health transitions during the reload wait in the channel. They name their target, so its new index is found.
         let published = Published {
             configured: Arc::new(configured),
-            generation,
+            number,
             loaded_at: now.wall,
             overrides,
             denied: Arc::new(denied),
@@ -214,7 +214,7 @@ impl Actor {
             is_incremental,
             touched: touched.map_or([0; 3], |of| [of.pools.len(), of.names.len(), of.records.len()]),
             snapshot: id,
-            generation,
+            configuration: number,
             log: trace.to_string(),
         });
         let shared = Arc::clone(&self.shared);
@@ -227,20 +227,20 @@ impl Actor {
 }
 
 fn log_outcome(scope: ReloadScope, outcome: &ReloadOutcome) {
-    let (trigger, generation) = (<&str>::from(outcome.trigger), outcome.generation);
+    let (trigger, configuration) = (<&str>::from(outcome.trigger), outcome.configuration);
     let duration_ms = u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX);
     let changes = outcome.changes.join("; ");
     if outcome.is_accepted() && matches!(outcome.trigger, Trigger::Hosts | Trigger::Kubernetes) {
         // They may change every few seconds, and what matters has a line of its own.
-        tracing::debug!(event = "change", trigger, generation, duration_ms, changes, "changes applied");
+        tracing::debug!(event = "change", trigger, configuration, duration_ms, changes, "changes applied");
     } else if outcome.is_accepted() {
-        tracing::info!(event = "configuration", trigger, generation, duration_ms, changes, "configuration applied");
+        tracing::info!(event = "configuration", trigger, configuration, duration_ms, changes, "configuration applied");
     } else {
         let errors = outcome.errors.len();
         tracing::error!(
             event = "configuration",
             trigger,
-            generation,
+            configuration,
             duration_ms,
             errors,
             "configuration rejected; the previous one stays in use"

@@ -47,8 +47,8 @@ pub struct ReloadOutcome {
     pub at: Timestamp,
     /// Its cause.
     pub trigger: Trigger,
-    /// Generation of the configuration in force after it.
-    pub generation: u64,
+    /// Number of the configuration in force after it.
+    pub configuration: u64,
     /// Time that reading and compiling took.
     pub took: Duration,
     /// Counts of changes by kind: `pools: 1 added, 2 changed, 0 removed`.

@@ -38,7 +38,7 @@ pub struct Published {
     /// The configuration in force.
     pub configured: Arc<Configured>,
     /// Number of accepted configurations, from 1.
-    pub generation: u64,
+    pub number: u64,
     /// Time when the configuration was accepted.
     pub loaded_at: Timestamp,
     /// True if a newer configuration was rejected.
@@ -62,7 +62,7 @@ impl Published {
         let configured = Arc::new(configured);
         Self {
             configured,
-            generation: 1,
+            number: 1,
             loaded_at: now,
             stale: false,
             last_reload: None,

@@ -189,7 +189,7 @@ impl Running {
         compile.end_with_timestamp(passage.compiled);
         let in_force = SpanBuilder::from_name("in force").with_start_time(passage.compiled).with_attributes([
             KeyValue::new("fairway.snapshot", format!("{:016x}", passage.snapshot)),
-            KeyValue::new("fairway.generation", number(passage.generation)),
+            KeyValue::new("fairway.configuration", number(passage.configuration)),
             KeyValue::new("fairway.revision", number(passage.revisions.1)),
         ]);
         self.tracer.build_with_context(in_force, &below).end_with_timestamp(passage.in_force);

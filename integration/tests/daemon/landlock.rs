@@ -119,5 +119,5 @@ fn swapped_folder_of_a_config_map_is_reloaded() {
     mount(server.folder.path(), "..2", &config(&NEW));
     fs::remove_dir_all(server.folder.path().join("..1")).expect("it is ours");
     wait_answer(server.dns, NAME, &NEW, LIMIT);
-    assert_eq!(state(server.http)["config"]["generation"], 2);
+    assert_eq!(state(server.http)["config"]["number"], 2);
 }

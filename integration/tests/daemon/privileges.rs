@@ -89,7 +89,7 @@ fn server_started_as_root_serves_unprivileged() {
     }
     // A reload of a file that only root can read fails; the old configuration stays in use.
     server.write_config(&config(&NEW));
-    wait_until("the new configuration", LIMIT, || state(server.http)["config"]["generation"] == 2);
+    wait_until("the new configuration", LIMIT, || state(server.http)["config"]["number"] == 2);
     let file = server.folder.path().join("fairway.yaml");
     fs::write(&file, "extra: nothing").expect("root writes");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("the file is ours");

@@ -68,7 +68,7 @@ fn health_transition_event_has_its_impact_and_is_resent_after_last_event_id() {
     let mut watcher = Watcher::new(server.http, "", "");
     assert_eq!(watcher.status(), "200 OK");
     let (before, state) = watcher.event("state");
-    assert_eq!((&state["generation"], &state["ready"]), (&1.into(), &true.into()));
+    assert_eq!((&state["configuration"], &state["ready"]), (&1.into(), &true.into()));
 
     drop(eu1);
     // First health transitions may still arrive.

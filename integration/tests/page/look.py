@@ -85,7 +85,7 @@ def values_are_those_of_the_server(view):
     rows = view.page.locator("#clusters-grid .rows > .row:not([hidden])").all()
     equal([row.locator(".name").text_content() for row in rows], [c["name"] for c in now["clusters"]], "clusters")
     equal(view.text("#tiles .tile:nth-child(1) b"), str(len(wanted)), "names counted")
-    assert f"#{now['config']['generation']}" in view.text("#tiles"), "generation"
+    assert f"#{now['config']['number']}" in view.text("#tiles"), "its number"
     assert now["config"]["snapshot"] in view.text("#config-body"), "snapshot"
 
 

@@ -155,8 +155,7 @@ async fn changed_file_is_loaded_automatically() {
     let daemon = start(&scene).await;
     scene.write(&always().replace("{ cluster: eu1 }, ", ""));
     let control = daemon.control().clone();
-    until("new configuration", async || fairway_api::state(&control).await.is_ok_and(|s| s.config.generation == 2))
-        .await;
+    until("new configuration", async || fairway_api::state(&control).await.is_ok_and(|s| s.config.number == 2)).await;
     assert!(ask(daemon.dns_addresses()[0]).ends_with(&[127, 0, 0, 2]));
     let last = fairway_api::state(&control).await.unwrap().config.last_reload.unwrap();
     assert_eq!((last.trigger.as_str(), last.accepted), ("files", true));

@@ -116,7 +116,7 @@ fn write_control(sheet: &mut Sheet, shared: &Shared, published: &Published) {
     ] {
         sheet.gauge(name, value);
     }
-    sheet.counter("fairway_config_generations_total", published.generation);
+    sheet.counter("fairway_configurations_total", published.number);
     let protections = shared.lifecycle.protections.get().into_iter().flatten();
     let protections = protections.map(|one| ([one.name], f64::from(one.missing.is_none())));
     sheet.gauges("fairway_protection_active", &["protection"], protections);

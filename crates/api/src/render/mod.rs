@@ -123,7 +123,7 @@ pub(crate) fn reload_report(outcome: &ReloadOutcome) -> ReloadReport {
         at: format!("{:.3}", outcome.at),
         trigger: word(outcome.trigger),
         accepted: outcome.is_accepted(),
-        generation: outcome.generation,
+        configuration: outcome.configuration,
         duration_ms: u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX),
         changes: outcome.changes.clone(),
         errors: outcome.errors.clone(),

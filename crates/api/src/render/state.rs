@@ -78,7 +78,7 @@ fn render(
         not_ready: readiness.reason().to_owned(),
         config: ConfigState {
             source: lifecycle.source.clone(),
-            generation: published.generation,
+            number: published.number,
             loaded_at: published.loaded_at.to_string(),
             snapshot: format!("{:016x}", serving.snapshot.id()),
             runtime_state: format!("{:016x}", serving.runtime.id()),

@@ -155,8 +155,8 @@ mod tests {
         rest.split('\\').next().unwrap().to_owned()
     }
 
-    fn state(generation: u64) -> StateEvent {
-        StateEvent { generation, ..StateEvent::default() }
+    fn state(configuration: u64) -> StateEvent {
+        StateEvent { configuration, ..StateEvent::default() }
     }
 
     #[test]
@@ -177,9 +177,9 @@ mod tests {
         let hub = Hub::new();
         hub.publish("transition", &state(7), &state(3));
         let data = |operates| format!("{:?}", hub.pull(Operates(operates), hub.recent(1)).0[0]);
-        let generation = |number: u64| format!("generation\\\":{number}");
-        assert!(data(true).contains(&generation(7)) && !data(true).contains(&generation(3)), "{}", data(true));
-        assert!(data(false).contains(&generation(3)) && !data(false).contains(&generation(7)), "{}", data(false));
+        let configuration = |number: u64| format!("configuration\\\":{number}");
+        assert!(data(true).contains(&configuration(7)) && !data(true).contains(&configuration(3)), "{}", data(true));
+        assert!(data(false).contains(&configuration(3)) && !data(false).contains(&configuration(7)), "{}", data(false));
     }
 
     #[test]

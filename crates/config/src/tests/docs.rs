@@ -103,7 +103,8 @@ fn every_fragment_in_other_pages_of_the_manual_loads() {
             let block = block.split("```").next().unwrap();
             let clusters = format!("clusters: [{}]\n", clusters.join(", "));
             let clusters = if block.contains("clusters:\n") { "" } else { &*clusters };
-            folder.write("f.yaml", format!("version: 1\n{clusters}{block}"));
+            let version = if block.starts_with("version:") { "" } else { "version: 1\n" };
+            folder.write("f.yaml", format!("{version}{clusters}{block}"));
             load_with_key(&folder.path().join("f.yaml"));
             count += 1;
         }

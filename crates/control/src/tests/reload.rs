@@ -14,7 +14,7 @@ async fn rejected_reload_keeps_the_previous_configuration() {
     assert!(!report.is_accepted() && report.errors.iter().any(|error| error.contains("us9")), "{report:?}");
     assert_eq!(control.shared.serving.load().snapshot.id(), before);
     let published = control.shared.serving.published();
-    assert!(published.stale && published.generation == 1);
+    assert!(published.stale && published.number == 1);
     assert_eq!(published.last_reload, Some(report));
     assert_eq!(control.shared.counts.reloads_rejected.load(Relaxed), 1);
 }
@@ -40,7 +40,7 @@ async fn accepted_reload_counts_changes_and_is_not_stale() {
     assert!(report.is_accepted(), "{report:?}");
     assert_eq!(report.changes, ["pools: 0 added, 1 changed, 0 removed"]);
     let published = control.shared.serving.published();
-    assert!(!published.stale && published.generation == 2);
+    assert!(!published.stale && published.number == 2);
 }
 
 #[tokio::test]
@@ -58,7 +58,7 @@ async fn storm_of_reload_requests_makes_few_reloads() {
     let (control, _actor) = scene.run().await;
     let requests = (0..40).map(|_| {
         let control = control.clone();
-        tokio::spawn(async move { control.reload().await.unwrap().generation })
+        tokio::spawn(async move { control.reload().await.unwrap().configuration })
     });
     let mut last = 0;
     for request in requests.collect::<Vec<_>>() {

@@ -28,7 +28,7 @@ pub struct Passage {
     /// Id of the new snapshot.
     pub snapshot: u64,
     /// Configurations accepted since the start.
-    pub generation: u64,
+    pub configuration: u64,
     /// Field `trace` of its log lines.
     pub log: String,
 }
@@ -115,7 +115,7 @@ mod tests {
             is_incremental,
             touched,
             snapshot: 1,
-            generation: 1,
+            configuration: 1,
             log,
         }
     }

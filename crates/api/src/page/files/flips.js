@@ -91,8 +91,8 @@ function level(kind, part) {
 }
 
 function reload(body) {
-  const { at, trigger, accepted, generation, durationMs: millis, changes, errors: faults, errorCount } = body;
-  const words = accepted ? `Configuration ${generation} serves` : `A configuration was refused: ${counted(errorCount, "fault")}`;
+  const { at, trigger, accepted, configuration, durationMs: millis, changes, errors: faults, errorCount } = body;
+  const words = accepted ? `Configuration ${configuration} serves` : `A configuration was refused: ${counted(errorCount, "fault")}`;
   const story = h(
     "li",
     { class: "story", "data-to": accepted ? "reload" : "refused" },

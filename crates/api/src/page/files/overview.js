@@ -50,7 +50,7 @@ function tiles({ names, pools, poolsDown, poolsPartly, clusters, clustersUp, clu
     tile("Pools", number(pools), trouble.join(", ") || "all members up", poolsDown > 0 ? "bad" : poolsPartly > 0 ? "doubt" : "fine"),
     tile("Clusters up", `${number(clustersUp)} / ${number(clustersProbed)}`, `${number(clusters)} declared`, clustersUp === clustersProbed ? "fine" : clustersUp === 0 ? "bad" : "doubt"),
     tile("Overrides", number(overrides.length), overrides.length > 0 ? "in force" : "none", overrides.length > 0 ? "doubt" : "fine"),
-    tile("Configuration", `#${number(config.generation)}`, wrong, config.stale || !ready ? "bad" : "fine"),
+    tile("Configuration", `#${number(config.number)}`, wrong, config.stale || !ready ? "bad" : "fine"),
   ];
 }
 
@@ -88,7 +88,7 @@ function configuration({ config, conflicts, listeners, zones, startedAt, now }) 
     h(
       "dl",
       { class: "facts" },
-      fact("Generation", number(config.generation)),
+      fact("Number", number(config.number)),
       fact("Read from", h("code", {}, config.source)),
       fact("In force since", moment(config.loadedAt)),
       fact("Last reload", lastReload ? h("span", {}, standing(lastReload.accepted ? "up" : "down", lastReload.accepted ? "taken" : "refused"), " ", moment(lastReload.at), `, trigger: ${lastReload.trigger}`) : "none since the start"),
