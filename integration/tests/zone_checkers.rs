@@ -78,6 +78,9 @@ fn good() -> Vec<Case> {
         ),
         case("MX that name an alias", with("m MX 1 c\nc CNAME ns1\n"), &[]),
         case("a delegation without glue", with("sub NS ns.sub\n"), &[]),
+        case("a delegation to a name without address", with("sub NS c\n"), &[]),
+        case("a delegation to an alias", with("sub NS c\nc CNAME ns1\n"), &[]),
+        case("a delegation to a name below a DNAME", with("sub NS a.d\nd DNAME x.test.\n"), &[]),
         case("data below a delegation", with("sub NS ns1\nwww.sub A 192.0.2.3\n"), &[]),
         case(
             "a name outside the zone",
@@ -201,12 +204,12 @@ fn bad_data() -> Vec<Case> {
         case("an alias at the apex", with("@ CNAME www\n"), &[]),
         case("a DNAME beside an alias", with("d DNAME x.test.\nd CNAME y.test.\n"), &[]),
         case(
-            "NS that name an alias",
+            "NS of the zone that name an alias",
             "$TTL 300\n@ SOA ns1 h 1 3600 900 604800 60\n@ NS ns1\nns1 CNAME x.test.\n".to_owned(),
             &[(NSD, "does not look at what NS names"), (KNOT, "does not look at what NS names")],
         ),
         case(
-            "NS that name nothing",
+            "NS of the zone that name nothing",
             "$TTL 300\n@ SOA ns1 h 1 3600 900 604800 60\n@ NS ns1\nwww A 192.0.2.1\n".to_owned(),
             &[(NSD, "does not look at what NS names"), (KNOT, "warns of it")],
         ),

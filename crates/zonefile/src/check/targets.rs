@@ -64,8 +64,8 @@ impl Check<'_, '_> {
             Target::Missing => format!("{} points to {target}, which has no A or AAAA record", record.rtype),
         };
         let hint = self.hint(&target);
-        // As named-checkzone: missing name servers are an error, missing mail servers a warning.
-        if record.rtype == Rtype::NS {
+        // As named-checkzone: only the zone itself cannot be served without its own name servers.
+        if record.rtype == Rtype::NS && record.owner == self.nodes.zone.origin {
             self.error(record, fact, hint);
         } else {
             self.warning(record, fact, hint);

@@ -85,13 +85,19 @@ fn second_dname_and_names_below_a_dname_are_reported() {
 }
 
 #[test]
-fn name_server_in_zone_without_address_or_with_alias_is_rejected() {
+fn name_server_of_apex_without_address_or_with_alias_is_rejected() {
     error("@ NS c\n", 5, "NS points to c.e.test., which has no A or AAAA");
-    error("sub NS c\n", 5, "which has no A or AAAA");
     error("@ NS c\nc CNAME ns\n", 5, "is a CNAME");
     error("@ NS ns.e.test\n", 5, "end the name with a dot if you mean ns.e.test.");
     fine("@ NS x.w\n*.w A 192.0.2.3\n");
     error("@ NS x.y.w\n*.w A 192.0.2.3\ny.w TXT stops\n", 5, "no A or AAAA");
+}
+
+#[test]
+fn name_server_of_delegation_without_address_or_with_alias_is_a_warning() {
+    warning("sub NS c\n", 5, "NS points to c.e.test., which has no A or AAAA");
+    warning("sub NS c\nc CNAME ns\n", 5, "NS points to c.e.test., which is a CNAME");
+    warning("sub NS a.d\nd DNAME x.\n", 5, "DNAME at d.e.test. renames");
 }
 
 #[test]
