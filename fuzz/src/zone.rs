@@ -121,7 +121,7 @@ impl Target for ZoneText {
             return Ok(shown);
         }
         self.check_again(&data)?;
-        faults = check_zone(&mut data, &|_| false);
+        faults = check_zone(&mut data, &|_| None);
         check_faults(&faults)?;
         shown.extend(faults.iter().map(|f| crate::kind(&f.fact)));
         if !faults.iter().any(Diagnostic::is_error) {

@@ -12,6 +12,8 @@ use super::{maps::MapCache, watch::Fingerprint};
 #[derive(Clone, Debug, Default)]
 pub struct ZoneCache {
     pub(super) origins: Vec<Origin>,
+    /// Steered names that were answered with a CNAME.
+    pub(super) aliases: Vec<Name>,
     pub(super) files: Fingerprint,
     pub(super) warnings: Vec<Diagnostic>,
     /// True if all files were old enough, so that the next change is certain to show.
@@ -41,16 +43,23 @@ pub struct PreviousLoad<'a> {
 }
 
 impl PreviousLoad<'_> {
-    /// True if zones of these origins, with these steered names, are those of the previous load.
+    /// True if zones of these origins, with these steered names, of which `aliases` are answered with a CNAME, are those of the previous
+    /// load.
     ///
     /// Without one of the previous names, a record may refer to a name without addresses. Another name can only resolve
     /// such a warning, and conflicts with it are found by compilation.
-    pub(super) fn has_same_zones(&self, origins: &[Origin], names: &SharedMap<Name, SteeredName>) -> bool {
+    pub(super) fn has_same_zones(
+        &self,
+        origins: &[Origin],
+        aliases: &[Name],
+        names: &SharedMap<Name, SteeredName>,
+    ) -> bool {
         let before =
             || self.names.keys().filter(|name| self.not_in_files.is_empty() || !self.not_in_files.contains_key(*name));
         let same = || before().eq(names.keys());
         let more = || self.zones.warnings.is_empty() && before().all(|name| names.contains_key(name));
         let zones = self.zones;
-        zones.is_settled && zones.origins == origins && (same() || more()) && zones.files.is_current()
+        let same_answers = zones.aliases == aliases;
+        zones.is_settled && zones.origins == origins && same_answers && (same() || more()) && zones.files.is_current()
     }
 }

@@ -71,7 +71,7 @@ fn read_zones(recipe: &Recipe) -> Result<(DesiredState, Vec<ZoneData>), String> 
     for (name, text) in &recipe.zones {
         let mut include = |path: &str| Err(format!("{path}: a recipe includes nothing"));
         let (mut data, mut faults) = read_zone(name, &format!("{name}zone"), text.as_bytes(), &mut include);
-        faults.extend(check_zone(&mut data, &|_| false));
+        faults.extend(check_zone(&mut data, &|_| None));
         if faults.iter().any(fairway_model::Diagnostic::is_error) {
             return Err(format!("the zone {name} is refused: {faults:#?}"));
         }

@@ -7,14 +7,16 @@ use std::{
     time::SystemTime,
 };
 
-use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, NameError, Rtype, Subject, Ttl, ZoneSpec};
+use fairway_model::{
+    AnswerMode, DesiredState, Diagnostic, FileLocation, Name, NameError, Rtype, SteeredName, Subject, Ttl, ZoneSpec,
+};
 use fairway_zonefile::{Record, ZoneData, check_zone, read_zone};
 
 use super::Converter;
 use crate::{
     address_sets,
     bounds_wire::{As, Plain},
-    cache::{Origin, ZoneCache},
+    cache::{Origin, PreviousLoad, ZoneCache},
     files::{Files, ZONE_MAX},
     reason::Reason,
     v1,
@@ -41,9 +43,9 @@ pub(super) fn zones(
         declared.extend(records.map(|records| (pointer, name.clone(), records)));
     }
     let origins: Vec<_> = declared.iter().map(|(_, name, records)| records.origin(name)).collect();
-    if let Some(previous) =
-        converter.context.previous.filter(|previous| previous.has_same_zones(&origins, &desired.names))
-    {
+    let aliases = aliases(desired);
+    let is_same = |previous: &PreviousLoad<'_>| previous.has_same_zones(&origins, &aliases, &desired.names);
+    if let Some(previous) = converter.context.previous.filter(is_same) {
         converter.files().fingerprint.join(&previous.zones.files);
         converter.context.report_all(previous.zones.warnings.clone());
         return (None, previous.zones.clone());
@@ -61,7 +63,7 @@ pub(super) fn zones(
     converter.files().fingerprint.join(&files);
     let warnings = converter.context.diagnostics.get(diagnostics..).unwrap_or_default().to_vec();
     let is_settled = files.is_settled(SystemTime::now());
-    (Some(zones), ZoneCache { origins, files, warnings, is_settled })
+    (Some(zones), ZoneCache { origins, aliases, files, warnings, is_settled })
 }
 
 /// Source of the records of a zone.
@@ -121,7 +123,22 @@ fn checked(converter: &mut Converter<'_, '_>, pointer: &str, mut data: ZoneData,
 
 /// Checks the records of a zone against each other.
 pub(crate) fn check(data: &mut ZoneData, desired: &DesiredState) -> Vec<Diagnostic> {
-    check_zone(data, &|name| desired.names.contains_key(name))
+    check_zone(data, &|name| desired.names.get(name).map(|name| mode(desired, name)))
+}
+
+/// Returns the kind of answer of a steered name. A missing pool is reported elsewhere.
+fn mode(desired: &DesiredState, name: &SteeredName) -> AnswerMode {
+    desired.pools.get(&name.pool).map(|pool| pool.mode).unwrap_or_default()
+}
+
+/// Returns the steered names that are answered with a CNAME: the checks of zones depend on them.
+fn aliases(desired: &DesiredState) -> Vec<Name> {
+    // Names are many, and most configurations have no such pool.
+    if desired.pools.values().all(|pool| pool.mode == AnswerMode::Address) {
+        return Vec::new();
+    }
+    let names = desired.names.values().filter(|name| mode(desired, name) == AnswerMode::Cname);
+    names.map(|name| name.name.clone()).collect()
 }
 
 fn reject_keys_of_made_zones(converter: &mut Converter<'_, '_>, pointer: &str, wire: &v1::Zone) {

@@ -13,7 +13,7 @@ mod tests;
 
 use std::{collections::HashSet, sync::Arc};
 
-use fairway_model::{Diagnostic, FileLocation, Name, Rtype, Ttl};
+use fairway_model::{AnswerMode, Diagnostic, FileLocation, Name, Rtype, Ttl};
 
 use super::{Record, ZoneData, diagnostics::Diagnostics};
 use nodes::{Kinds, Node, Nodes};
@@ -21,9 +21,9 @@ use nodes::{Kinds, Node, Nodes};
 /// Checks the records of a zone against each other and normalizes them: removes duplicates, and sets the TTL of each RRset to its smallest
 /// (RFC 2181 section 5.2).
 ///
-/// `steered` returns true if exactly this name is steered: its addresses come from the configuration, so they never count as missing, and
-/// the file must not contain them. This function expands wildcards itself, also steered ones.
-pub fn check_zone(zone: &mut ZoneData, steered: &dyn Fn(&Name) -> bool) -> Vec<Diagnostic> {
+/// `steered` returns the kind of answer of exactly this name if it is steered: its addresses come from the configuration, so they never
+/// count as missing, and the file must not contain them. This function expands wildcards itself, also steered ones.
+pub fn check_zone(zone: &mut ZoneData, steered: &dyn Fn(&Name) -> Option<AnswerMode>) -> Vec<Diagnostic> {
     let nodes = Nodes::new(zone);
     let mut check = Check {
         glue: targets::name_servers(&nodes),
@@ -54,7 +54,7 @@ pub fn check_zone(zone: &mut ZoneData, steered: &dyn Fn(&Name) -> bool) -> Vec<D
 /// One run of the check.
 struct Check<'z, 'n> {
     nodes: &'n Nodes<'z>,
-    steered: &'n dyn Fn(&Name) -> bool,
+    steered: &'n dyn Fn(&Name) -> Option<AnswerMode>,
     /// Targets of all NS records, in wire form.
     glue: HashSet<nodes::Folded<'z>>,
     diagnostics: Diagnostics,
@@ -97,7 +97,7 @@ impl<'z> Check<'z, '_> {
     /// Checks that the file has no addresses for a steered name, because these come from the configuration.
     fn check_steered(&mut self, node: &Node) {
         let taken = Kinds::ADDRESS.and(Kinds::CNAME);
-        if !node.kinds.any(taken) || !(self.steered)(self.nodes.owner(node)) {
+        if !node.kinds.any(taken) || (self.steered)(self.nodes.owner(node)).is_none() {
             return;
         }
         let mut records = self.nodes.records(node);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use fairway_model::{Name, Rtype};
+use fairway_model::{AnswerMode, Name, Rtype};
 
 use super::{
     Check, Kinds, Node, Nodes,
@@ -17,12 +17,24 @@ enum Target<'n> {
     Address,
     /// It has a CNAME.
     Alias,
+    /// It is steered, and its pool answers with a CNAME.
+    SteeredAlias,
     /// A DNAME at this node renames it.
     Renamed(&'n Node),
     /// It is delegated, and the zone has no address for it.
     Delegated,
     /// It does not exist, or has no addresses.
     Missing,
+}
+
+impl Target<'_> {
+    /// Returns the state of a steered name.
+    const fn steered(mode: AnswerMode) -> Self {
+        match mode {
+            AnswerMode::Address => Self::Address,
+            AnswerMode::Cname => Self::SteeredAlias,
+        }
+    }
 }
 
 /// Returns the targets of all NS records of the zone.
@@ -48,7 +60,14 @@ impl Check<'_, '_> {
         if !target.is_within(&self.nodes.zone.origin) {
             return;
         }
-        let fact = match self.resolve(&target) {
+        let state = self.resolve(&target);
+        let hint = match state {
+            Target::SteeredAlias => {
+                "point to a name that has an address, or set mode of its pool to address".to_owned()
+            }
+            _ => self.hint(&target),
+        };
+        let fact = match state {
             Target::Address => return,
             Target::Delegated if record.rtype == Rtype::NS && target.is_within(&record.owner) => {
                 let fact =
@@ -58,12 +77,15 @@ impl Check<'_, '_> {
             }
             Target::Delegated => return,
             Target::Alias => format!("{} points to {target}, which is a CNAME (RFC 2181 section 10.3)", record.rtype),
+            Target::SteeredAlias => {
+                let rtype = record.rtype;
+                format!("{rtype} points to {target}, whose pool answers with a CNAME (RFC 2181 section 10.3)")
+            }
             Target::Renamed(dname) => {
                 format!("{} points to {target}, which the DNAME at {} renames", record.rtype, self.nodes.owner(dname))
             }
             Target::Missing => format!("{} points to {target}, which has no A or AAAA record", record.rtype),
         };
-        let hint = self.hint(&target);
         // As named-checkzone: only the zone itself cannot be served without its own name servers.
         if record.rtype == Rtype::NS && record.owner == self.nodes.zone.origin {
             self.error(record, fact, hint);
@@ -104,8 +126,11 @@ impl Check<'_, '_> {
             Some(cover) if !self.nodes.is_cut(cover) => return Target::Renamed(cover),
             Some(_) if has_address => return Target::Address,
             Some(_) => return Target::Delegated,
-            None if has_address || (self.steered)(target) => return Target::Address,
+            None if has_address => return Target::Address,
             None => {}
+        }
+        if let Some(mode) = (self.steered)(target) {
+            return Target::steered(mode);
         }
         match node {
             Some(node) if self.nodes.is_cut(node) => Target::Delegated,
@@ -121,8 +146,8 @@ impl Check<'_, '_> {
         for encloser in ancestors(wire, &self.nodes.zone.origin) {
             let Some(wildcard) = Name::from_wire(encloser).ok().and_then(|name| name.child(b"*").ok()) else { break };
             let node = self.nodes.get(wildcard.as_wire());
-            if (self.steered)(&wildcard) {
-                return Target::Address;
+            if let Some(mode) = (self.steered)(&wildcard) {
+                return Target::steered(mode);
             }
             match node {
                 Some(node) if node.kinds.any(Kinds::ADDRESS) => return Target::Address,

@@ -1,4 +1,4 @@
-use fairway_model::{Diagnostic, Name};
+use fairway_model::{AnswerMode, Diagnostic, Name};
 
 use crate::{ZoneData, check_zone, read_zone};
 
@@ -9,12 +9,14 @@ fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
+/// Checks a zone with these steered names; those that contain `alias` are answered with a CNAME.
 fn check(text: &str, steered: &[&str]) -> (ZoneData, Vec<Diagnostic>) {
     let steered: Vec<Name> = steered.iter().map(|text| name(text)).collect();
     let mut refuse = |_: &str| Err("no files here".to_owned());
     let (mut zone, diagnostics) = read_zone(&name("e.test"), "z", text.as_bytes(), &mut refuse);
     assert_eq!(diagnostics, []);
-    let diagnostics = check_zone(&mut zone, &|name| steered.contains(name));
+    let mode = |name: &Name| if name.to_string().contains("alias") { AnswerMode::Cname } else { AnswerMode::Address };
+    let diagnostics = check_zone(&mut zone, &|name| steered.contains(name).then(|| mode(name)));
     (zone, diagnostics)
 }
 
@@ -197,6 +199,22 @@ fn steered_name_has_addresses_and_rejects_those_of_the_file() {
     }
     // An exact name next to a steered wildcard is not steered.
     assert_eq!(check(&format!("{HEAD}own.w A 192.0.2.9\n"), &["*.w.e.test"]).1, []);
+}
+
+#[test]
+fn steered_name_with_mode_cname_is_reported_as_a_target_like_an_alias() {
+    let found = |lines: &str| check(&format!("{HEAD}{lines}\n"), &["alias.e.test", "*.alias.e.test"]).1;
+    let apex = found("@ NS alias");
+    let expected = "z:5:1: NS points to alias.e.test., whose pool answers with a CNAME (RFC 2181 section 10.3); \
+                    point to a name that has an address, or set mode of its pool to address";
+    assert_eq!(apex.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
+    for line in ["sub NS alias", "@ MX 1 alias", "_a._tcp SRV 1 1 1 alias", "@ MX 1 any.alias"] {
+        let diagnostics = found(line);
+        let [diagnostic] = &diagnostics[..] else { panic!("{line} {diagnostics:?}") };
+        assert!(!diagnostic.is_error() && diagnostic.location.line == 5, "{line} {diagnostic}");
+        assert!(diagnostic.fact.contains("whose pool answers with a CNAME"), "{line} {diagnostic}");
+    }
+    assert_eq!(found("www CNAME alias"), []);
 }
 
 #[test]
