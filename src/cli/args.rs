@@ -4,7 +4,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use fairway_model::{ClusterName, Name, Network, Rtype, Timestamp};
 
@@ -17,6 +17,7 @@ use super::{
     overrides::OverrideCommand,
     publish::PublishCommand,
     rbac::RbacArgs,
+    simulate::SimulateArgs,
     store::StoreCommand,
     token::TokenCommand,
     values,
@@ -344,94 +345,6 @@ pub(super) enum ConfigCommand {
     Schema,
     /// Print a commented configuration to start from.
     Example,
-}
-
-/// Simulate traffic, to test steering and load control in virtual time.
-///
-/// Caches send queries, gateways carry load and report it late, and the events of the scenario happen. The code that answers,
-/// evaluates health and balances is that of the server. Prints the figures that the scenario sets goals for, each from the worst
-/// seed. Minutes of traffic take seconds, and a seed gives the same run on every machine.
-#[derive(Debug, Args)]
-#[command(after_long_help = "\
-Examples:
-  fairway simulate bench/scenarios/steady.yaml
-  fairway simulate --check bench/scenarios/*.yaml bench/scenarios/policies/*.yaml
-  fairway simulate --seeds 7,8,9 --svg /tmp bench/scenarios/death.yaml
-  fairway simulate --random 20 --rows death,drain --seed 7
-  fairway simulate --random 200 --rows all")]
-pub(super) struct SimulateArgs {
-    /// Scenario files; docs/reference/scenario.md describes the format.
-    #[arg(value_name = "SCENARIO", required_unless_present = "random", value_hint = ValueHint::FilePath)]
-    pub(super) scenarios: Vec<PathBuf>,
-
-    /// Draw this many scenarios at random, and compare their figures with the optimum.
-    #[arg(long, value_name = "N", conflicts_with_all = ["scenarios", "seeds", "svg", "check"])]
-    pub(super) random: Option<u64>,
-
-    /// Seed of the first random scenario; the next ones have the following numbers. Random by default, and printed.
-    #[arg(long, value_name = "SEED", requires = "random")]
-    pub(super) seed: Option<u64>,
-
-    /// Groups of rows of the table for random scenarios; each runs every scenario once or twice, `elsewhere` four times as long.
-    #[arg(long, value_name = "GROUP,...", value_delimiter = ',', default_value = "cold", requires = "random")]
-    pub(super) rows: Vec<RowGroup>,
-
-    /// Simulate several servers, that are queried by these parts of the client networks, such as 0.7,0.3.
-    #[arg(long, value_name = "PART,PART,...", value_delimiter = ',', requires = "random")]
-    pub(super) servers: Vec<f64>,
-
-    /// Let the servers share a store: the first of them leads.
-    #[arg(long, requires = "servers")]
-    pub(super) shared_store: bool,
-
-    /// Let load control know all demand of clients at once, instead of learning it from reports: the difference is what it does not know.
-    #[arg(long, requires = "random")]
-    pub(super) informed: bool,
-
-    /// Seeds, instead of those of the scenario.
-    #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
-    pub(super) seeds: Vec<u64>,
-
-    /// Draw the first seed of each scenario into this folder, as SCENARIO.svg.
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(super) svg: Option<PathBuf>,
-
-    /// Exit status 1 if a goal of a scenario is missed.
-    #[arg(long)]
-    pub(super) check: bool,
-}
-
-/// Group of rows of the table for random scenarios.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum RowGroup {
-    /// Every group.
-    All,
-    /// A cold start.
-    Cold,
-    /// A start with everything on one cluster.
-    One,
-    /// A start with the mirror image of the optimum: clients at their farthest clusters.
-    Mirror,
-    /// A cluster dies and returns.
-    Death,
-    /// The demand near a cluster grows.
-    Step,
-    /// Load reports are lost, then back.
-    Reports,
-    /// A gateway reports 0.
-    Liar,
-    /// A gateway reports its last load for ever.
-    Frozen,
-    /// A cluster is drained.
-    Drain,
-    /// The server restarts, with its state and without.
-    Restart,
-    /// A cluster carries load from elsewhere, on and off.
-    Elsewhere,
-    /// Two servers without a shared store, compared with one.
-    Servers,
-    /// Two servers with a shared store, compared with one.
-    SharedStore,
 }
 
 /// Show Fairway at work on this machine: a name server, three gateways, one failure and its recovery.

@@ -10,10 +10,8 @@ use fairway_whatif::simulate::{
     scenario::{Deployment, Scenario, Start},
 };
 
-use crate::cli::{
-    args::{RowGroup, SimulateArgs},
-    output::{Cell, Out, Tone, table},
-};
+use super::{RowGroup, SimulateArgs};
+use crate::cli::output::{Cell, Out, Tone, table};
 
 /// A row: a figure of each seed, and the largest values that reach the goal.
 struct Row {
