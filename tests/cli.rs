@@ -257,6 +257,17 @@ fn example_configuration_passes_its_check() {
 }
 
 #[test]
+fn user_that_the_machine_lacks_is_a_warning_of_the_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("fairway.yaml");
+    fs::write(&file, "version: 1\nuser: no-such-user\n").unwrap();
+    let text = out(&ends(&["check", file.to_str().unwrap()], 0));
+    let expected = format!("{}:2:7: warning: user: there is no user no-such-user on this machine, ", file.display());
+    assert!(text.contains(&expected), "{text}");
+    ends(&["check", "--strict", file.to_str().unwrap()], 1);
+}
+
+#[test]
 fn configuration_errors_are_reported_with_their_lines() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("fairway.yaml");

@@ -26,6 +26,7 @@ pub(super) fn check(out: Out, args: CheckArgs) -> anyhow::Result<ExitCode> {
     if let Some(loaded) = &loaded {
         let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
         diagnostics.extend(fairway_config::environment::unknown_variables(names, &loaded.variables));
+        diagnostics.extend(fairway_config::missing_user(&source, loaded, &variable));
     }
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
     let warnings = diagnostics.len() - errors;

@@ -25,6 +25,7 @@ use super::{
 pub struct ServerTls {
     config: Arc<ServerConfig>,
     asks_clients: bool,
+    is_authority: bool,
     not_after: [Option<i64>; 2],
     /// Hash of all PEM texts.
     digest: TokenHash,
@@ -49,7 +50,7 @@ impl ServerTls {
             certificates(certificate.expose()).map_err(|error| ServerTlsError::Certificate(error.to_string()))?;
         let private = private_key(key.expose()).map_err(|error| ServerTlsError::Key(error.to_string()))?;
         let ring = Arc::new(provider::default_provider());
-        let mut not_after = [first_end(&chain), None];
+        let (is_authority, mut not_after) = (is_authority(&chain), [first_end(&chain), None]);
         let clients: Arc<dyn ClientCertVerifier> = match client_ca {
             None => Arc::new(NoClientAuth),
             Some(ca) => {
@@ -70,12 +71,17 @@ impl ServerTls {
         let ca = client_ca.map(Secret::expose).unwrap_or_default();
         let all = [certificate.expose(), key.expose(), ca].join("\0");
         let digest = TokenHash::of(&all);
-        Ok(Self { config: Arc::new(config), asks_clients: client_ca.is_some(), not_after, digest })
+        Ok(Self { config: Arc::new(config), asks_clients: client_ca.is_some(), is_authority, not_after, digest })
     }
 
     /// Returns true if clients may authenticate with a certificate.
     pub fn asks_clients(&self) -> bool {
         self.asks_clients
+    }
+
+    /// Returns true if the server's own certificate is that of an authority (`CA:TRUE`), which clients built on webpki refuse.
+    pub fn is_authority(&self) -> bool {
+        self.is_authority
     }
 
     /// Returns the time when the first certificate of the chain expires, and the first trust anchor for client certificates, in seconds
@@ -102,6 +108,11 @@ impl fmt::Debug for ServerTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerTls").field("asks_clients", &self.asks_clients).finish_non_exhaustive()
     }
+}
+
+/// Returns true if the first of some certificates is that of an authority (RFC 5280 section 4.2.1.9).
+fn is_authority(chain: &[CertificateDer<'_>]) -> bool {
+    chain.first().and_then(|own| parse_x509_certificate(own).ok()).is_some_and(|(_, own)| own.is_ca())
 }
 
 /// Returns the time when the first of some certificates expires.
@@ -151,6 +162,23 @@ mod tests {
         assert_eq!(names[..2], ["certificate:spiffe://corp/ci", "certificate:ci.corp.example"]);
         assert!(names[2].starts_with("certificate:sha256:") && names[2].len() == 19 + 64 && names.len() == 3);
         assert_eq!(subjects_of(&made(&[]).0).len(), 1);
+    }
+
+    #[test]
+    fn certificate_of_an_authority_is_recognised_by_its_basic_constraints() {
+        use rcgen::{BasicConstraints, IsCa};
+        for (is_ca, expected) in
+            [(IsCa::NoCa, false), (IsCa::ExplicitNoCa, false), (IsCa::Ca(BasicConstraints::Unconstrained), true)]
+        {
+            let key = KeyPair::generate().unwrap();
+            let mut params = CertificateParams::new(vec![]).unwrap();
+            params.is_ca = is_ca;
+            let own = params.self_signed(&key).unwrap().pem();
+            let (_, issuer, _) = made(&[]);
+            let chain = Secret::new([own.as_str(), issuer.expose()].concat());
+            let tls = ServerTls::new(&chain, &Secret::new(key.serialize_pem()), None).unwrap();
+            assert_eq!(tls.is_authority(), expected, "{:?}", params.is_ca);
+        }
     }
 
     #[test]

@@ -179,6 +179,15 @@ pub fn read_tree(path: &Path) -> Result<Value, Vec<Diagnostic>> {
     yaml::parse(&text, 0, slice::from_ref(&name))?.map(|root| root.to_json()).ok_or_else(empty)
 }
 
+/// Returns the location of a key of a configuration that was loaded before.
+pub(super) fn locate(path: &Path, pointer: &str) -> FileLocation {
+    let (names, texts) = read_texts(&[path], &mut LoadContext::new(&|_| None, None));
+    match names.is_empty() {
+        true => FileLocation::file(&path.to_string_lossy()),
+        false => Tree::lazy(&texts, &names).locate(pointer).position.location(&names),
+    }
+}
+
 /// Largest file that [`read_tree`] reads, in bytes: a replay or simulation is far smaller.
 const TREE_MAX: u64 = 1 << 20;
 

@@ -35,7 +35,7 @@ const LISTEN_HTTP: &str = "FAIRWAY_LISTEN_HTTP";
 const LISTEN_HEALTH: &str = "FAIRWAY_LISTEN_HEALTH";
 const LOG: &str = "FAIRWAY_LOG";
 const DATA_DIR: &str = "FAIRWAY_DATA_DIR";
-const USER: &str = "FAIRWAY_USER";
+pub(super) const USER: &str = "FAIRWAY_USER";
 
 /// Returns a warning for each name that begins with `FAIRWAY_` and is neither known nor in `others`: the variables that
 /// the configuration refers to ([`super::Loaded::variables`]), and those of the command line.

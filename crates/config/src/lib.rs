@@ -35,6 +35,7 @@ mod store_wire;
 mod traces_wire;
 mod tree;
 mod tree_wire;
+mod user;
 mod v1;
 mod v1_abuse;
 mod v1_access;
@@ -91,6 +92,7 @@ pub use settings::{
     UdpSettings, WithdrawalSettings, address_sets,
 };
 pub use traces_wire::TraceProtocol;
+pub use user::missing_user;
 pub use v1_process::LogFormat;
 pub use values::show as show_duration;
 pub use webhook::{OwnerCredentials, WebhookSettings};

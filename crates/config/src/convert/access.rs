@@ -83,7 +83,14 @@ pub(super) fn server_tls(converter: &mut Converter<'_, '_>, pointer: &str, wire:
         };
         converter.error(format_args!("{pointer}/{at}"), what, "use a certificate and its key, both in PEM");
     };
-    ServerTls::new(&cert?, &key?, client_ca.as_ref()).map_err(report).ok()
+    let tls = ServerTls::new(&cert?, &key?, client_ca.as_ref()).map_err(report).ok()?;
+    if tls.is_authority() {
+        let what =
+            "this is the certificate of an authority (CA:TRUE), which `fairway --server` and other clients refuse";
+        let hint = "have the authority sign a certificate with CA:FALSE for the server (docs/access.md)";
+        converter.warn(format_args!("{pointer}/cert"), what, hint);
+    }
+    Some(tls)
 }
 
 fn tokens(converter: &mut Converter<'_, '_>, wires: Vec<Token>) -> Vec<TokenEntry> {

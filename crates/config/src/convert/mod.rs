@@ -35,7 +35,7 @@ use std::{
 };
 
 use fairway_model::{
-    DesiredState, Diagnostic, FileLocation, Member, MonitorName, Name, Severity, SteeredName, Subject,
+    DesiredState, Diagnostic, FileLocation, Member, MonitorName, Name, Severity, SteeredName, Subject, Ttl,
 };
 
 use super::{
@@ -136,6 +136,14 @@ impl Converter<'_, '_> {
     /// Records a warning at a JSON pointer.
     fn warn(&mut self, pointer: impl Display, what: impl AsRef<str>, hint: impl Into<String>) {
         self.report(Severity::Warning, &pointer.to_string(), what.as_ref(), hint.into());
+    }
+
+    /// Warns about a TTL of 0: resolvers keep no answer for the next client (RFC 1035 section 3.2.1).
+    fn warn_if_uncached(&mut self, pointer: impl Display, ttl: Option<Ttl>) {
+        if ttl.is_some_and(|ttl| ttl.secs() == 0) {
+            let what = "resolvers do not cache answers with TTL 0, and send the query of every client to this server";
+            self.warn(pointer, what, "give a few seconds at least");
+        }
     }
 
     /// Records that something at a JSON pointer cannot be used.

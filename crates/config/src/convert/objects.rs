@@ -202,6 +202,7 @@ fn down(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, wire: Down) -
 /// Returns the TTL of a pool or name; at most a day, because answers would not follow health any more.
 fn ttl(converter: &mut Converter<'_, '_>, owner: Arguments<'_>, given: Option<As<Ttl>>) -> Option<Ttl> {
     let As(ttl) = given?;
+    converter.warn_if_uncached(format_args!("{owner}/ttl"), Some(ttl));
     if ttl.secs() > 86_400 {
         let shown = show(std::time::Duration::from_secs(ttl.secs().into()));
         let what = format!("{shown} is over a day, and answers would not follow health for that long");
@@ -221,6 +222,7 @@ fn ttl_bounds(
     if min.is_none() && max.is_none() {
         return None;
     }
+    converter.warn_if_uncached(format_args!("{pool}/ttlMin"), min);
     let bounds = TtlBounds { short: min.unwrap_or(own), long: max.unwrap_or(own) };
     if bounds.short > own {
         let what = format!("ttlMin {} is over the TTL {own}", bounds.short);

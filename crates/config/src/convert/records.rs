@@ -44,7 +44,8 @@ fn set(
         converter.error(format_args!("{pointer}/type"), format!("{rtype} records cannot be declared"), hint);
         return None;
     }
-    let ttl = wire.ttl.plain().unwrap_or(RecordSet::TTL_USUAL);
+    let ttl = wire.ttl.plain();
+    converter.warn_if_uncached(format_args!("{pointer}/ttl"), ttl);
     let mut rdatas = Vec::with_capacity(data.len());
     for (at, As(text)) in data.iter().enumerate() {
         match rdata_from_text(rtype, text.as_bytes(), &Name::root()) {
@@ -55,5 +56,6 @@ fn set(
             }
         }
     }
-    (rdatas.len() == data.len()).then(|| RecordSet::new(name.clone(), rtype, ttl, rdatas))
+    (rdatas.len() == data.len())
+        .then(|| RecordSet::new(name.clone(), rtype, ttl.unwrap_or(RecordSet::TTL_USUAL), rdatas))
 }

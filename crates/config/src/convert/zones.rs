@@ -174,7 +174,9 @@ pub(crate) fn read(files: &mut Files, origin: &Name, path: &Path) -> Result<(Zon
 fn made(converter: &mut Converter<'_, '_>, pointer: &str, wire: &v1::Zone, ns: &[NameServer]) -> Option<ZoneData> {
     let origin = &wire.name.0;
     let line = converter.tree.parsed_position(pointer).line;
-    let ttl = wire.ttl.plain().unwrap_or(HOUR);
+    let ttl = wire.ttl.plain();
+    converter.warn_if_uncached(format_args!("{pointer}/ttl"), ttl);
+    let ttl = ttl.unwrap_or(HOUR);
     let record = |owner: &Name, rtype, rdata: &[u8]| Record {
         owner: owner.clone(),
         rtype,

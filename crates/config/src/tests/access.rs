@@ -55,6 +55,18 @@ fn access_section_gives_grants_limits_and_hosts() {
 }
 
 #[test]
+fn certificate_of_an_authority_is_a_warning_for_a_server() {
+    let access = format!(
+        "access:\n  {TLS}\n  tokens: [ {{ name: ci, sha256: {HASH} }} ]\n  grants: [ {{ role: viewer, to: [anyone] }} ]"
+    );
+    let found = folder("192.0.2.1:8053", &access).check("f.yaml");
+    let expected = "f.yaml:4:16: warning: access.tls.cert: this is the certificate of an authority (CA:TRUE), which \
+                    `fairway --server` and other clients refuse; have the authority sign a certificate with CA:FALSE for \
+                    the server (docs/access.md)";
+    assert_eq!(found, [expected]);
+}
+
+#[test]
 fn listener_for_other_machines_requires_tls_and_authentication() {
     let tokens = format!("tokens: [ {{ name: ci, sha256: {HASH} }} ]");
     for (http, section, missing) in [

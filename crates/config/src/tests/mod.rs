@@ -21,6 +21,7 @@ mod store;
 mod tenants;
 mod traces;
 mod views;
+mod warnings;
 
 use std::{fs, path::Path};
 

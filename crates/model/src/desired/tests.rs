@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{AnswerMode, DownAnswer, LoadEndpoint, LoadQuery, LoadUnit, Policy, Tier, Weight};
+use crate::{AnswerMode, ClusterHost, DownAnswer, LoadEndpoint, LoadQuery, LoadUnit, Policy, Severity, Tier, Weight};
 
 fn desired() -> DesiredState {
     let cluster = Cluster::new(ClusterName::new("eu1").unwrap(), vec!["192.0.2.1".parse().unwrap()]);
@@ -109,6 +109,26 @@ fn cluster_without_or_with_too_many_addresses_is_rejected() {
         texts(&state),
         ["cluster eu1 has 9 IPv4 addresses, over the limit of 8 in one answer; declare two clusters"]
     );
+}
+
+#[test]
+fn address_or_host_name_of_two_clusters_is_a_warning() {
+    let mut state = desired();
+    let mut second = state.clusters.values().next().unwrap().clone();
+    second.name = ClusterName::new("us1").unwrap();
+    second.addresses = vec!["192.0.2.1".parse().unwrap(), "192.0.2.77".parse().unwrap()];
+    for cluster in [state.clusters.values_mut().next().unwrap(), &mut second] {
+        cluster.hosts = vec![ClusterHost { name: "lb.example".parse().unwrap(), addresses: [].into() }];
+    }
+    state.clusters.insert(second.name.clone(), second);
+    let found = state.violations();
+    let facts: Vec<_> = found.iter().map(|violation| violation.fact.as_str()).collect();
+    let expected = ["192.0.2.1", "lb.example."]
+        .map(|what| format!("clusters eu1 and us1 both have {what}, so a drain of one does not remove it"));
+    assert_eq!(facts, expected);
+    let of = |violation: &Violation| (violation.severity, violation.subject.clone(), violation.field);
+    let us1 = Subject::Cluster(ClusterName::new("us1").unwrap());
+    assert!(found.iter().all(|violation| of(violation) == (Severity::Warning, us1.clone(), "/addresses")));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeSet, HashMap},
     fmt::Display,
+    net::IpAddr,
     time::Duration,
 };
 
@@ -22,6 +23,7 @@ impl DesiredState {
         for cluster in self.clusters.values() {
             self.check_cluster(cluster, &mut found);
         }
+        self.check_shared_addresses(&mut found);
         for (cluster, load) in &self.cluster_load_sources {
             self.check_cluster_load(cluster, load, &mut found);
         }
@@ -116,6 +118,24 @@ impl DesiredState {
         if self.load_bounds.contains_key(name) && !cluster.has_capacity() {
             let what = format!("cluster {name} has a load target or limit but no capacity");
             found.push(warning(subject(), what, "set its capacity; until then target and limit have no effect"));
+        }
+    }
+
+    /// Warns about an address or host name that several clusters have.
+    fn check_shared_addresses(&self, found: &mut Vec<Violation>) {
+        let mut first: HashMap<String, &ClusterName> = HashMap::new();
+        for Cluster { name, addresses, hosts, .. } in self.clusters.values() {
+            let addresses = addresses.iter().map(IpAddr::to_string);
+            for address in addresses.chain(hosts.iter().map(|host| host.name.to_string())) {
+                let other = *first.entry(address.clone()).or_insert(name);
+                if other != name {
+                    let what = format!(
+                        "clusters {other} and {name} both have {address}, so a drain of one does not remove it"
+                    );
+                    let hint = "keep it in one cluster, which may be a member of many pools";
+                    found.push(warning(Subject::Cluster(name.clone()), what, hint).of("/addresses"));
+                }
+            }
         }
     }
 
