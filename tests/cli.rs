@@ -85,6 +85,22 @@ fn help_lists_every_exit_status() {
 }
 
 #[test]
+fn help_of_every_command_lists_its_exit_status_once() {
+    for command in commands() {
+        let text = out(&help(&command));
+        let (_, status) = text.split_once("\nExit status:\n  0  ").unwrap_or_else(|| panic!("{command:?}:\n{text}"));
+        assert!(
+            status.contains("\n  1  ") && status.contains("\n  2  the command line is invalid\n"),
+            "{command:?}:\n{text}"
+        );
+        assert!(!status.contains("Exit status:"), "{command:?}:\n{text}");
+    }
+    let explain = out(&ends(&["explain", "--help"], 0));
+    let common = "\n\nExit status:\n  0  success\n  1  failure; the reason is on standard error\n";
+    assert!(explain.contains("--down eu1\n") && explain.contains(common), "it keeps the examples:\n{explain}");
+}
+
+#[test]
 fn invalid_command_line_exits_with_2_and_an_error() {
     let invalid: &[&[&str]] = &[
         &[],
@@ -149,7 +165,7 @@ fn manual_has_one_page_per_command() {
     for command in commands() {
         let page = folder.path().join(format!("fairway-{}.1", command.join("-")));
         let text = fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
-        assert!(text.contains(".TH"), "{command:?}");
+        assert!(text.contains(".TH") && text.contains("Exit status:"), "{command:?}");
     }
     let main = fs::read_to_string(folder.path().join("fairway.1")).unwrap();
     assert!(

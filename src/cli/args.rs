@@ -48,7 +48,8 @@ const AFTER_HELP: &str = "\
 Exit status:
   0  success; `check`: no error, but perhaps warnings; `diff`: nothing would change
   1  failure: an error in files, no running server, a port in use, a rejected change; the reason is
-     on standard error, errors of `check` and `reload` are on standard output
+     on standard error; results of `check`, `reload`, `publish` and `simulate` are on standard
+     output
   2  the command line is invalid
   3  `check --impact --against`: rules do not hold, but none that held before
   4  `diff`: something would change
@@ -111,7 +112,12 @@ pub(super) enum Command {
 Examples:
   fairway serve --config /etc/fairway/fairway.yaml
   fairway serve --listen 127.0.0.1:5300 --zone example.org=example.org.zone
-  dig @127.0.0.1 -p 5300 example.org SOA")]
+  dig @127.0.0.1 -p 5300 example.org SOA
+
+Exit status:
+  0  it was stopped, or another process took over from it
+  1  it did not start; the reason is on standard error
+  2  the command line is invalid")]
 pub(super) struct ServeArgs {
     /// Configuration file, or a folder whose *.yaml files are read together. Environment: FAIRWAY_CONFIG.
     // The variables are read in code: clap would count them as given, and reject them with flags that they conflict with.
@@ -328,6 +334,12 @@ pub(super) struct StatusArgs {
 /// old state stays in use, and the exit status is 1. The same holds if the files no longer declare many names: all names of a zone (at
 /// least two), or more than ten and more than a fifth, of a zone or of all.
 #[derive(Debug, Args)]
+#[command(after_long_help = "\
+Exit status:
+  0  the new state is in use, also if nothing changed
+  1  it was rejected, and the errors are on standard output; or the command failed, and the reason
+     is on standard error
+  2  the command line is invalid")]
 pub(super) struct ReloadArgs {
     /// Apply files that no longer declare many names.
     #[arg(long)]
@@ -359,6 +371,11 @@ pub(super) enum ConfigCommand {
 ///
 /// It keeps running until Ctrl-C and shows the effect of what you do.
 #[derive(Debug, Args)]
+#[command(after_long_help = "\
+Exit status:
+  0  everything happened as announced, or you ended it before
+  1  something did not happen as announced; it is on standard error
+  2  the command line is invalid")]
 pub(crate) struct DemoArgs {
     /// Use real Envoy processes as gateways, configured like istio-ingressgateway.
     ///

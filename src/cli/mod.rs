@@ -32,7 +32,7 @@ mod version;
 use std::{env, future::Future, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::Context;
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use fairway_model::{ClusterName, HealthStatus};
 
 pub(crate) use self::args::DemoArgs;
@@ -43,14 +43,39 @@ use fairway_config::{Environment, Source};
 use fairway_transport::lower_priority;
 use fairway_whatif::Offline;
 
-/// Returns the definition of the command line, for manual pages and completions.
+/// Returns the definition of the command line, for parsing, manual pages and completions.
 pub fn command() -> clap::Command {
-    Cli::command()
+    with_exit_status(Cli::command())
+}
+
+/// Adds the exit status to the long help of every command that does not list its own.
+fn with_exit_status(command: clap::Command) -> clap::Command {
+    let text = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+    let command = match text.contains("Exit status:") {
+        true => command,
+        false if text.is_empty() => command.after_long_help(EXIT_STATUS),
+        false => command.after_long_help(format!("{text}\n\n{EXIT_STATUS}")),
+    };
+    command.mut_subcommands(with_exit_status)
+}
+
+/// Exit status of most commands.
+const EXIT_STATUS: &str = "\
+Exit status:
+  0  success
+  1  failure; the reason is on standard error
+  2  the command line is invalid";
+
+/// Parses the arguments of the process.
+fn parse() -> Result<Cli, clap::Error> {
+    let mut command = command();
+    let matches = command.try_get_matches_from_mut(env::args_os())?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// Runs the program with the arguments of the process. Returns the exit status that the help lists.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
         Err(help_or_error) => {
             // Help and version go to standard output with status 0, errors to standard error with status 2.

@@ -31,6 +31,12 @@ pub(super) enum PublishCommand {
         json: bool,
     },
     /// Show what a sync would change at a provider now. Changes nothing.
+    #[command(after_long_help = "\
+Exit status:
+  0  a sync would be complete
+  1  the plan has an error, refused names or deletions that are held back; or the command failed,
+     and the reason is on standard error
+  2  the command line is invalid")]
     Plan(PlanArgs),
     /// Sync a provider now, and wait for the result.
     ///
@@ -39,7 +45,13 @@ pub(super) enum PublishCommand {
 Examples:
   fairway publish plan bind
   fairway publish apply bind --plan 5b0c37d91e24a6f8
-  fairway publish apply bind --deletions 40")]
+  fairway publish apply bind --deletions 40
+
+Exit status:
+  0  the sync is complete
+  1  the sync has an error, refused names or deletions that are held back; or the command failed,
+     and the reason is on standard error
+  2  the command line is invalid")]
     Apply(ApplyArgs),
     /// Take over record sets from another owner, for example an ExternalDNS instance, in two steps: announce, then finish.
     ///
@@ -51,7 +63,13 @@ Examples:
   fairway publish take bind --from cluster-east --dry-run
   fairway publish take bind --from cluster-east --reason \"east leaves\"
   fairway publish take bind --from cluster-east --step finish
-  fairway publish take bind --from cluster-east --step abort --name www.example.com")]
+  fairway publish take bind --from cluster-east --step abort --name www.example.com
+
+Exit status:
+  0  the step is complete
+  1  a record set was refused, or the step has an error; or the command failed, and the reason is
+     on standard error
+  2  the command line is invalid")]
     Take(TakeArgs),
     /// Print the command line of an external-dns process that forwards records to a provider which only ExternalDNS supports.
     ///

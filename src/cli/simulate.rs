@@ -25,7 +25,12 @@ Examples:
   fairway simulate --check bench/scenarios/*.yaml bench/scenarios/policies/*.yaml
   fairway simulate --seeds 7,8,9 --svg /tmp bench/scenarios/death.yaml
   fairway simulate --random 20 --rows death,drain --seed 7
-  fairway simulate --random 200 --rows all")]
+  fairway simulate --random 200 --rows all
+
+Exit status:
+  0  success; without --check also if a goal is missed
+  1  with --check: a goal is missed; or the command failed, and the reason is on standard error
+  2  the command line is invalid")]
 pub(super) struct SimulateArgs {
     /// Scenario files; docs/reference/scenario.md describes the format.
     #[arg(value_name = "SCENARIO", required_unless_present = "random", value_hint = ValueHint::FilePath)]
