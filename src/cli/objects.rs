@@ -296,7 +296,7 @@ pub(super) async fn get(out: Out, args: GetArgs) -> anyhow::Result<()> {
         found.next = page.next;
     }
     // Applied again, an object of another source would stay when that source withdraws it.
-    let source = args.source.or(args.output.map(|_| Source::Api)).map(SourceKind::from);
+    let source = args.source.or_else(|| args.output.map(|_| Source::Api)).map(SourceKind::from);
     found.items.retain(|object| source.is_none_or(|wanted| source_of(object).kind == wanted));
     if let Some(format) = args.output {
         return print_objects(out, format, section, found.items);

@@ -30,8 +30,6 @@ fn not_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<O
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata {
-    /// Where it is declared.
-    pub source: ObjectSource,
     /// Revision of its last change; its ETag.
     #[serde(skip_serializing_if = "is_zero")]
     pub revision: u64,
@@ -53,6 +51,8 @@ pub struct Metadata {
     /// True if the last change was by `POST /v1/apply`; left out if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub applied: bool,
+    /// Its source.
+    pub source: ObjectSource,
 }
 
 /// The source of an object.

@@ -78,7 +78,7 @@ async fn get(State(state): State<AppState>, Path(id): Path<String>) -> Result<Js
     let published = state.control.shared().serving.published();
     let active = ActiveOverride::all(&published.overrides, &published.configured);
     let found = active.iter().find(|active| active.id.as_deref() == Some(&*id)).map(override_state);
-    Ok(Json(found.ok_or_else(|| ControlError::NoSuchOverride(id))?))
+    Ok(Json(found.ok_or(ControlError::NoSuchOverride(id))?))
 }
 
 async fn create(

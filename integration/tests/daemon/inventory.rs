@@ -82,8 +82,15 @@ intents: [ { key: inbound/web/shop/v1/default/default/blog, intent: { metadata: 
             "Shop.gslb.example file fairway.yaml:10",
         ]
     );
-    let pools = ["contributed+news.gslb.example webhook default", "pay api"];
-    assert_eq!(sources(&server, "pools")[..2], pools);
+    assert_eq!(
+        sources(&server, "pools"),
+        [
+            "contributed+news.gslb.example webhook default",
+            "inbound+web+shop+v1+default+default+blog intent blog",
+            "pay api",
+            "shop file fairway.yaml:8",
+        ]
+    );
     assert_eq!(sources(&server, "records"), ["mail.gslb.example webhook default"]);
     assert_eq!(sources(&server, "monitors"), ["gateway file fairway.yaml:6"]);
     let mail = &items(&server, "records")[0].1;

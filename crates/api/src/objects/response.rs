@@ -61,7 +61,6 @@ pub(crate) fn body(object: &Object, published: &Published, served: u64) -> Objec
 /// Returns the metadata of an object.
 pub(crate) fn metadata(object: &Object) -> Metadata {
     Metadata {
-        source: ObjectSource::default(),
         revision: object.revision,
         generation: object.generation,
         created: format!("{:.3}", object.created),
@@ -69,6 +68,7 @@ pub(crate) fn metadata(object: &Object) -> Metadata {
         changed_by: object.by.identity.clone(),
         reason: object.by.reason.clone(),
         applied: object.by.applied,
+        source: ObjectSource::default(),
     }
 }
 
