@@ -270,8 +270,17 @@ clusters: [ {{ name: eu1, kubernetes: {{ kubeconfig: \"{}\", events: true }} }} 
         assert!(shown.contains(problem), "{problem}: {shown}");
     }
     cluster.apply(&server.rbac("eu1"));
+    let mut last = String::new();
     wait_until("both Events are there", LIMIT, || {
-        ["evil", "young"].iter().all(|namespace| events(&cluster, namespace).len() == 1)
+        let all = ["evil", "young"].map(|namespace| events(&cluster, namespace));
+        let notes: Vec<_> = all.iter().flatten().map(|event| event["note"].to_string()).collect();
+        let seen = format!("{notes:?}, problems: {}", problems(&server));
+        // Shown if the test fails.
+        if seen != last {
+            println!("{seen}");
+        }
+        last = seen;
+        all.iter().all(|events| events.len() == 1)
     });
     wait_until("the right is there", LIMIT, || !problems(&server).contains(hint));
     assert_eq!(events(&cluster, "shop").len(), 0, "the older one is answered");

@@ -88,11 +88,11 @@ intents: [ { key: inbound/web/shop/v1/default/default/blog, intent: { metadata: 
             "contributed+news.gslb.example webhook default",
             "inbound+web+shop+v1+default+default+blog intent blog",
             "pay api",
-            "shop file fairway.yaml:8",
+            "shop file fairway.yaml:9",
         ]
     );
     assert_eq!(sources(&server, "records"), ["mail.gslb.example webhook default"]);
-    assert_eq!(sources(&server, "monitors"), ["gateway file fairway.yaml:6"]);
+    assert_eq!(sources(&server, "monitors"), ["gateway file fairway.yaml:5"]);
     let mail = &items(&server, "records")[0].1;
     assert_eq!(mail["sets"], serde_json::json!([{"type": "MX", "ttl": "1m30s", "data": ["10 mx.example.net."]}]));
 
