@@ -256,9 +256,10 @@ impl Client {
         self.json(Method::GET, &endpoints::object(section, name), None::<&()>).await
     }
 
-    /// `GET /v1/pools` and the like: the page that comes after a name.
+    /// `GET /v1/pools` and the like: the page that comes after a name, as large as pages can be.
     pub async fn objects_after(&self, section: &str, after: &str) -> Result<ObjectList, ClientError> {
-        let path = format!("{}?after={}", endpoints::collection(section), encode(after));
+        let limit = if section == "intents" { 1_000 } else { 10_000 };
+        let path = format!("{}?limit={limit}&after={}", endpoints::collection(section), encode(after));
         self.json(Method::GET, &path, None::<&()>).await
     }
 

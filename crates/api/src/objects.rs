@@ -87,11 +87,11 @@ async fn history(
     State(state): State<AppState>,
     Path(name): Path<String>,
 ) -> Result<Json<Vec<HistoryEntry>>, ApiError> {
-    let not_found = || response::not_found(kind, &name);
+    let not_declared = || response::not_declared(kind, &name);
     let store = state.control.objects()?;
-    let entries = store.history(&key(kind, &name).ok_or_else(not_found)?, HISTORY_MAX).await?;
+    let entries = store.history(&key(kind, &name).ok_or_else(not_declared)?, HISTORY_MAX).await?;
     if entries.is_empty() {
-        return Err(not_found());
+        return Err(not_declared());
     }
     Ok(Json(history_entries(entries, |value| Some(value.to_vec()))))
 }

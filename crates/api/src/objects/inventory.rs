@@ -15,8 +15,8 @@ use fairway_api_types::objects_wire::{Condition, Metadata, ObjectBody, ObjectSou
 use fairway_config::show_duration;
 use fairway_control::{Published, configured::Configured, declared::key_name};
 use fairway_model::{
-    AnswerMode, Cluster, ClusterName, DesiredState, Member, MonitorName, Name, Pool, PoolName, RecordSet, SteeredName,
-    Ttl,
+    AnswerMode, Cluster, ClusterName, ContributedName, DesiredState, Member, MonitorName, Name, Pool, PoolName,
+    RecordSet, SteeredName, Ttl,
 };
 use fairway_store::objects::Kind;
 use fairway_zonefile::rdata_text;
@@ -131,23 +131,42 @@ impl<'a> Inventory<'a> {
 
     /// Returns the owners of the contributions that these objects come from.
     fn owners(&self, of: &BTreeMap<String, Served<'_>>) -> BTreeMap<String, BTreeSet<Arc<str>>> {
-        let is_contributed = |name: &&String| !self.is_of_files(name);
-        if matches!(self.kind, Kind::Name | Kind::Records) {
-            let texts = of.keys().filter(is_contributed).cloned().collect();
-            let owners = self.configured().owners_of(&texts);
-            return owners.into_iter().map(|(name, owners)| (name.to_string(), owners)).collect();
-        }
-        let mut found: BTreeMap<String, BTreeSet<Arc<str>>> = BTreeMap::new();
-        let contributed: BTreeSet<&str> = of.keys().filter(is_contributed).map(String::as_str).collect();
+        let contributed: BTreeMap<&str, Served<'_>> = of
+            .iter()
+            .filter(|(name, _)| !self.is_of_files(name))
+            .map(|(name, served)| (name.as_str(), *served))
+            .collect();
         let merged = &self.configured().merged.contributed.merged_names;
-        for (_, of_name) in merged.names().filter(|_| !contributed.is_empty()) {
-            let pool = of_name.pool.as_ref().and_then(|pool| merged.desired().pools.get(pool));
-            for (member, origin) in pool.into_iter().flat_map(|pool| pool.members.iter().zip(&of_name.origins)) {
-                let by_kind = of_name.pool.as_ref().filter(|_| self.kind == Kind::Pool).map(PoolName::as_str);
-                let name = by_kind.unwrap_or(member.cluster.as_str());
-                if contributed.contains(name) {
-                    found.entry(name.to_owned()).or_default().insert(Arc::clone(&origin.owner));
+        let origins = |of_name: &'a ContributedName| of_name.origins.iter().map(|origin| Arc::clone(&origin.owner));
+        let mut found: BTreeMap<String, BTreeSet<Arc<str>>> = BTreeMap::new();
+        match self.kind {
+            _ if contributed.is_empty() => {}
+            Kind::Name => {
+                for (text, served) in contributed {
+                    let Served::Name(SteeredName { name, .. }) = served else { continue };
+                    found.insert(text.to_owned(), merged.of_name(name).into_iter().flat_map(origins).collect());
                 }
+            }
+            Kind::Pool => {
+                for (_, of_name) in merged.names() {
+                    let pool = of_name.pool.as_ref().filter(|pool| contributed.contains_key(pool.as_str()));
+                    found.extend(pool.map(|pool| (pool.to_string(), origins(of_name).collect())));
+                }
+            }
+            Kind::Cluster => {
+                for (_, of_name) in merged.names() {
+                    let pool = of_name.pool.as_ref().and_then(|pool| merged.desired().pools.get(pool));
+                    for (member, owner) in pool.into_iter().flat_map(|pool| &pool.members).zip(origins(of_name)) {
+                        if contributed.contains_key(member.cluster.as_str()) {
+                            found.entry(member.cluster.to_string()).or_default().insert(owner);
+                        }
+                    }
+                }
+            }
+            _ => {
+                let texts = contributed.into_keys().map(str::to_owned).collect();
+                let owners = self.configured().owners_of(&texts).into_iter();
+                found.extend(owners.map(|(name, owners)| (name.to_string(), owners)));
             }
         }
         found

@@ -125,6 +125,14 @@ pub(crate) fn not_allowed(target: &str) -> String {
 /// Returns the error that no object has this name.
 pub(super) fn not_found(kind: Kind, name: &str) -> ApiError {
     let section = section_of(kind);
-    let detail = format!("{section}: there is no object {name}; GET /v1/{section} lists all");
+    problem(StatusCode::NOT_FOUND, format!("{section}: there is no object {name}; GET /v1/{section} lists all"))
+}
+
+/// Returns the error that the API declares no object of this name.
+pub(super) fn not_declared(kind: Kind, name: &str) -> ApiError {
+    let section = section_of(kind);
+    let detail = format!(
+        "{section}: the API declares no object {name}; if it is served, GET /v1/{section}/{name} has its source"
+    );
     problem(StatusCode::NOT_FOUND, detail)
 }

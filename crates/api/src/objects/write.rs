@@ -20,7 +20,7 @@ use super::{
     idempotent,
     kinds::{KINDS, display_name, key, path},
     request::{BodyObjects, WriteRequest},
-    response::{not_found, written},
+    response::{not_declared, written},
     validate::{Mode, Validated, validate},
 };
 use crate::{
@@ -73,10 +73,10 @@ pub(super) async fn delete(
     Path(name): Path<String>,
     request: WriteRequest,
 ) -> Result<Response, ApiError> {
-    let not_found = || not_found(kind, &name);
-    let key = key(kind, &name).ok_or_else(not_found)?;
+    let not_declared = || not_declared(kind, &name);
+    let key = key(kind, &name).ok_or_else(not_declared)?;
     let expect = request.expect.unwrap_or(Expect::Present);
-    let exists = |declared: &Declared, key: &Key| declared.get(key).map(|_| ()).ok_or_else(not_found);
+    let exists = |declared: &Declared, key: &Key| declared.get(key).map(|_| ()).ok_or_else(not_declared);
     write(&state, Change { key, expect, value: None }, request, exists).await
 }
 
