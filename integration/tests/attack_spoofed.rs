@@ -154,13 +154,20 @@ fn victim_gets_less_than_was_sent_and_real_clients_are_answered() {
     assert!(log.contains("127.66.0.0/24") && log.matches("responses rate limited").count() == 1, "{log}");
 }
 
-/// Asks over UDP without a cookie. True if the response is whole.
+/// Asks over UDP without a cookie, like a resolver several times: the query may find the queue of the socket full. True if the response is
+/// whole.
 fn ask_plainly(client: &UdpSocket, id: u16) -> bool {
-    client.set_read_timeout(Some(LIMIT)).expect("a socket takes a timeout");
-    client.send(&query(id, None)).expect("the query is sent");
+    client.set_read_timeout(Some(Duration::from_secs(2))).expect("a socket takes a timeout");
     let mut buffer = [0; 2048];
-    let length = client.recv(&mut buffer).expect("no response is dropped, since the network is within its limits");
-    Message::decode(&buffer[..length]).expect("a sound message").sections[0].len() == 1
+    for _ in 0..10 {
+        client.send(&query(id, None)).expect("the query is sent");
+        while let Ok(length) = client.recv(&mut buffer) {
+            if buffer[..2] == id.to_be_bytes() {
+                return Message::decode(&buffer[..length]).expect("a sound message").sections[0].len() == 1;
+            }
+        }
+    }
+    panic!("no response is dropped, since the network is within its limits")
 }
 
 #[test]

@@ -32,6 +32,19 @@ fn piped(server: &Fairway, arguments: &[&str], text: &str) -> Output {
 }
 
 #[test]
+fn apply_lists_unused_objects_of_its_own_only() {
+    let server = Fairway::start(ZONE, &[]);
+    for (name, other) in [("one", "two"), ("two", "one")] {
+        let key = format!("inbound/web/shop/v1/default/default/{name}");
+        let intent = format!("{{ metadata: {{ name: {name} }}, spec: {{ app: {name}, serviceName: {name} }} }}");
+        let applied =
+            said(&piped(&server, &["apply", "-f", "-"], &format!("intents: [ {{ key: {key}, intent: {intent} }} ]\n")));
+        let unused = applied.lines().filter(|line| line.starts_with("rejected")).collect::<Vec<_>>();
+        assert!(unused.len() == 1 && unused[0].contains(&key) && !unused[0].contains(other), "{applied}");
+    }
+}
+
+#[test]
 fn documents_of_standard_input_are_applied_and_printed_as_they_were() {
     let server = Fairway::start(ZONE, &[]);
     let applied = piped(&server, &["apply", "-f", "-"], OBJECTS);

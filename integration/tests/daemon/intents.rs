@@ -265,7 +265,7 @@ fn apply_of_intents_prints_the_change_before() {
     assert_eq!(run(&["apply", "-f", path, "--prune"]).0, Some(0));
     assert!(resolve(server.dns, "shop.gslb.example").is_some_and(|reply| reply.is(&["192.0.2.2"])), "it was");
     let (_, output_text) = run(&["get", "intents"]);
-    assert!(output_text.contains("inbound/p/a/v1/default/default/shop  served"), "{output_text}");
+    assert!(output_text.contains("inbound/p/a/v1/default/default/shop  api     served"), "{output_text}");
     let (_, output_text) = run(&["get", "intents", "inbound/p/a/v1/default/default/shop", "--json"]);
     assert!(output_text.contains("\"serviceName\": \"pay\""), "{output_text}");
     // Without the parent, and at an invalid path.

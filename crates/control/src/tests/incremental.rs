@@ -140,7 +140,7 @@ async fn dry_run_result_is_applied_once_if_its_objects_are_committed_to_the_same
     assert!(Arc::ptr_eq(&taken.configured.objects, &committed) && taken.configured.objects.revision == 9);
     assert_eq!(
         (taken.configured.overrides.len(), taken.configured.warnings.len()),
-        (0, 1),
+        (0, 2),
         "the override expired meanwhile"
     );
     let again = reading(&committed, &Previous::new(Arc::clone(&before.configured), Arc::clone(&before.snapshot)));
