@@ -60,6 +60,8 @@ pub struct Metadata {
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectSource {
     /// Kind of the source.
+    // Of a schema that describes each word, the generator makes Go code that needs another module.
+    #[schemars(with = "String", extend("enum" = ["api", "file", "intent", "webhook", "kubernetes"]))]
     pub kind: SourceKind,
     /// File and line, the key of the intent, or the owners of the contributions; empty for objects of the API.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -67,7 +69,7 @@ pub struct ObjectSource {
 }
 
 /// A kind of source of objects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SourceKind {
     /// The API declared it.
