@@ -7,7 +7,7 @@ use std::{
 };
 
 use axum::http::StatusCode;
-use fairway_model::{DesiredState, Timestamp};
+use fairway_model::{DesiredState, Timestamp, intent::IntentSpec};
 
 use super::{differences::differences, kinds::display_name, response::serving};
 use crate::{
@@ -71,7 +71,7 @@ pub(super) async fn validate(
     let Some(desired) = desired.filter(|_| errors.is_empty()) else {
         return Err(problem(StatusCode::CONFLICT, errors.join("; ")));
     };
-    let own = changes.iter().filter(|change| change.value.is_some());
+    let own = changes.iter().filter(|change| change.value.is_some() && !is_for_mesh(&declared, &change.key));
     let own = own.filter_map(|change| not_served.get_key_value(&change.key));
     let own: Vec<FieldError> = own.flat_map(|rejected| errors_with_pointers(rejected, pointers)).collect();
     if !own.is_empty() {
@@ -79,7 +79,9 @@ pub(super) async fn validate(
         let summary = "the object conflicts with the current configuration";
         return Err(invalid(StatusCode::UNPROCESSABLE_ENTITY, summary, own));
     }
-    let others = errors_of(newly_rejected(&not_served, &serving(state).0.configured.not_served));
+    let published = serving(state).0;
+    let others = newly_rejected(&not_served, &published.configured.not_served);
+    let others = errors_of(others.filter(|(key, _)| !is_for_mesh(&declared, key)));
     if !others.is_empty() {
         return Err(invalid(StatusCode::CONFLICT, &conflict(changes), others));
     }
@@ -119,6 +121,12 @@ fn change_declared(declared: &mut Declared, changes: &[Change]) -> Result<ApplyR
         declared.put(key, value.as_ref().map(|value| unsaved(key, value)));
     }
     Ok(report)
+}
+
+/// True if an object is an intent of a service that only the mesh reaches: no name is to be answered.
+fn is_for_mesh(declared: &Declared, key: &Key) -> bool {
+    let spec = declared.intent(key).map(|intent| &intent.spec);
+    matches!(spec, Some(IntentSpec::Inbound(inbound)) if !inbound.external_support)
 }
 
 /// Returns an object as if it had been stored now.
