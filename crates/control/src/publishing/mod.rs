@@ -130,7 +130,7 @@ pub async fn follow(shared: Arc<Shared>) {
         }
         let current = shared.serving.load();
         let published = Arc::clone(&current.published);
-        // Pointers cannot be compared: a freed state may have the same address. The id and the generation are unique.
+        // Pointers cannot be compared: a freed state may have the same address. The id and the number are unique.
         let now = (current.runtime.id(), published.number);
         let is_due = next_check.is_some_and(|at| Instant::now() >= at);
         if now == seen && !is_due {
