@@ -147,7 +147,7 @@ impl FenceRules {
         };
         let (socket, host) = match &target.address {
             ProbeAddress::Address(address) => (SocketAddr::new(*address, port), None),
-            ProbeAddress::OfHost(address, host) => (SocketAddr::new(*address, port), Some(host.to_host())),
+            ProbeAddress::OfHost(address, host) => (SocketAddr::new(*address, port), Some(host.to_plain())),
             ProbeAddress::Socket(socket) => (*socket, None),
             ProbeAddress::Host(..) => return Ok(()),
         };

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use fairway_model::{Changes as SetChanges, Name, ProviderRecordSet, RecordSet, RecordSetKey, Rtype, Ttl};
 use fairway_zonefile::{rdata_from_text, rdata_text};
 
-use crate::{Changes, Endpoint, Labels, Property, plain_name, sets::txt_of};
+use crate::{Changes, Endpoint, Labels, Property, sets::txt_of};
 
 /// Returns a set as an endpoint.
 pub(crate) fn endpoint(set: &ProviderRecordSet) -> Endpoint {
@@ -22,7 +22,7 @@ pub(crate) fn endpoint(set: &ProviderRecordSet) -> Endpoint {
         }
     };
     Endpoint {
-        dns_name: plain_name(&set.set.name.to_string()),
+        dns_name: set.set.name.to_plain(),
         targets: set.set.rdatas.iter().map(|rdata| target(rdata)).collect(),
         record_type: rtype.to_string(),
         set_identifier: set.set_identifier.clone(),

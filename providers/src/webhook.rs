@@ -125,7 +125,7 @@ fn body<T: Json>(answer: &Answer, path: &str) -> Result<T, ProviderError> {
 
 /// Returns true if the lists of a filter accept a name.
 fn accepts(filter: &DomainFilter, name: &Name) -> bool {
-    let name = plain_name(&name.to_string());
+    let name = name.to_plain();
     let is_in = |domain: &String| {
         let domain = plain_name(domain);
         match domain.strip_prefix('.') {

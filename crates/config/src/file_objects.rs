@@ -70,10 +70,7 @@ impl FileObjects {
         let json = element.to_json();
         let name = json.get("name")?.as_str()?;
         let name = match section {
-            "names" | "records" => {
-                let name = name.parse::<Name>().ok()?.to_string().to_ascii_lowercase();
-                name.strip_suffix('.').filter(|short| !short.is_empty()).unwrap_or(&name).to_owned()
-            }
+            "names" | "records" => name.parse::<Name>().ok()?.to_plain(),
             _ => name.to_owned(),
         };
         Some((name, FileObject { location: element.position.location(&self.names), json: json.to_string().into() }))

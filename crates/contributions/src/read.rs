@@ -125,7 +125,7 @@ impl ReadRow {
             }
             (None, _) => Meaning::Nothing,
         };
-        let text = name.as_ref().map_or_else(|| plain_name(&endpoint.dns_name), |name| plain_name(&name.to_string()));
+        let text = name.as_ref().map_or_else(|| plain_name(&endpoint.dns_name), |name| name.to_plain());
         problems.shrink_to_fit();
         let mut read = Self { text: text.into(), row, name, meaning, problems };
         read.leave_out_targets();

@@ -10,7 +10,7 @@ use fairway_model::{
     Cluster, ClusterName, DesiredState, HostAddresses, MonitorName, Name, Override, Pool, PoolName, RecordSet,
     SharedMap, Subject,
 };
-use fairway_providers::plain_name;
+
 use fairway_sources::{Found, changed_names};
 use fairway_zones::ChangedItems;
 
@@ -155,7 +155,7 @@ impl<'a> AffectedParts<'a> {
 
     /// Adds contributed names that are or were rejected.
     pub(crate) fn add_rejected_names<'n>(&mut self, names: impl Iterator<Item = &'n Name>) {
-        self.texts.extend(names.map(|name| plain_name(&name.to_string())));
+        self.texts.extend(names.map(|name| name.to_plain()));
     }
 
     /// Adds everything that depends on affected parts.
@@ -197,7 +197,7 @@ impl<'a> AffectedParts<'a> {
         let pools: BTreeSet<&PoolName> = of_names.chain(&self.touched.pools).collect();
         let answered = pools.into_iter().flat_map(|pool| self.names_of(pool)).chain(&self.touched.names);
         let contributed = answered.filter(|name| before.merged.contributed.merged_names.of_name(name).is_some());
-        let texts: Vec<String> = contributed.map(|name| plain_name(&name.to_string())).collect();
+        let texts: Vec<String> = contributed.map(|name| name.to_plain()).collect();
         self.texts.extend(texts);
     }
 

@@ -337,7 +337,7 @@ pub fn key_of(subject: &Subject) -> Option<Key> {
     let (kind, name) = match subject {
         Subject::Cluster(name) => (Kind::Cluster, name.to_string()),
         Subject::Monitor(name) => (Kind::Monitor, name.to_string()),
-        Subject::Name(name) => (Kind::Name, key_name(name)),
+        Subject::Name(name) => (Kind::Name, name.to_plain()),
         Subject::Pool(name) | Subject::Member(name, _) => (Kind::Pool, name.to_string()),
         Subject::Records(name, _) => return records_key(name),
         Subject::Latencies(_) | Subject::LoadSource(_) | Subject::Map(_) | Subject::Zone(_) => return None,
@@ -347,14 +347,5 @@ pub fn key_of(subject: &Subject) -> Option<Key> {
 
 /// Returns the key of the object with the records of a name.
 pub(crate) fn records_key(name: &Name) -> Option<Key> {
-    Key::new(Kind::Records, &[&key_name(name)]).ok()
-}
-
-/// Returns a domain name in the form of keys: in lower case, without its final dot.
-pub fn key_name(name: &Name) -> String {
-    let text = name.to_string().to_ascii_lowercase();
-    match text.strip_suffix('.') {
-        Some(short) if !short.is_empty() => short.to_owned(),
-        _ => text,
-    }
+    Key::new(Kind::Records, &[&name.to_plain()]).ok()
 }

@@ -171,10 +171,12 @@ impl Name {
         self.label_count() > 1 && !is_number && self.labels().flatten().all(is_plain)
     }
 
-    /// Returns the name of a host as URLs and TLS write it: in lower case, without the final dot.
-    pub fn to_host(&self) -> String {
+    /// Returns the name as URLs, TLS and keys of objects write it: in lower case, without the final dot. The root is `.`.
+    pub fn to_plain(&self) -> String {
         let mut text = self.to_string();
-        text.pop();
+        if !self.is_root() {
+            text.pop();
+        }
         text.make_ascii_lowercase();
         text
     }

@@ -207,7 +207,7 @@ fn statistics_of_gateways() -> LoadSource {
 
 /// Returns the text of a name: lower case, no final dot.
 pub(crate) fn text_of(name: &Name) -> String {
-    fairway_providers::plain_name(&name.to_string())
+    name.to_plain()
 }
 
 /// Name of the monitor of gateways with a status port.

@@ -100,7 +100,7 @@ fn through_gateway(
     };
     let addresses = [("A", of_family(true)), ("AAAA", of_family(false))].into_iter();
     let addresses = addresses.filter(|(_, targets)| !targets.is_empty()).map(|(kind, targets)| endpoint(kind, targets));
-    let hosts = targets.hosts.iter().map(|host| endpoint("CNAME", vec![host.to_host()]));
+    let hosts = targets.hosts.iter().map(|host| endpoint("CNAME", vec![host.to_plain()]));
     addresses.chain(hosts).collect()
 }
 

@@ -47,7 +47,7 @@ impl HttpGet {
         match address {
             ProbeAddress::Address(ip) => self.send_to(&[SocketAddr::new(*ip, self.port)], None, receiver).await,
             ProbeAddress::OfHost(ip, host) => {
-                self.send_to(&[SocketAddr::new(*ip, self.port)], Some(&host.to_host()), receiver).await
+                self.send_to(&[SocketAddr::new(*ip, self.port)], Some(&host.to_plain()), receiver).await
             }
             ProbeAddress::Socket(socket) => self.send_to(&[*socket], None, receiver).await,
             ProbeAddress::Host(host, port) => {

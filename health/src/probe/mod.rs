@@ -78,7 +78,7 @@ pub(crate) async fn probe(monitor: Arc<PreparedMonitor>, address: ProbeAddress, 
             probe_allowed(&monitor, SocketAddr::new(ip, monitor.port), None, &fence, deadline).await
         }
         ProbeAddress::OfHost(ip, host) => {
-            let host = host.to_host();
+            let host = host.to_plain();
             Box::pin(probe_allowed(&monitor, SocketAddr::new(ip, monitor.port), Some(&host), &fence, deadline)).await
         }
         ProbeAddress::Socket(socket) => probe_allowed(&monitor, socket, None, &fence, deadline).await,

@@ -7,10 +7,7 @@ use fairway_zonefile::{rdata_from_text, rdata_text};
 use serde::{Deserialize, Serialize};
 
 use super::key::{Key, name_of};
-use crate::{
-    plain_name,
-    sets::{text_of, txt_of},
-};
+use crate::sets::{text_of, txt_of};
 
 /// A value. Other fields are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,7 +79,7 @@ pub(super) fn joined(key: RecordSetKey, records: Vec<Record>) -> ProviderRecordS
     let ttl = first.as_ref().map_or(Ttl::STEERED, |record| record.ttl);
     let rdatas = if is_one { records.into_iter().map(|record| record.rdata).collect() } else { Vec::new() };
     let mut properties = BTreeMap::new();
-    if let Some(group) = first.map(|record| record.group).filter(|group| *group != plain_name(&key.name.to_string())) {
+    if let Some(group) = first.map(|record| record.group).filter(|group| *group != key.name.to_plain()) {
         properties.insert(GROUP.to_owned(), group);
     }
     let set = RecordSet::new(key.name, key.rtype, ttl, rdatas);
@@ -91,7 +88,7 @@ pub(super) fn joined(key: RecordSetKey, records: Vec<Record>) -> ProviderRecordS
 
 /// Returns the value of an owned record, or the reason why CoreDNS could not serve it.
 pub(super) fn write(set: &ProviderRecordSet, rdata: &[u8]) -> Result<String, String> {
-    let group = set.properties.get(GROUP).cloned().unwrap_or_else(|| plain_name(&set.set.name.to_string()));
+    let group = set.properties.get(GROUP).cloned().unwrap_or_else(|| set.set.name.to_plain());
     let service = service(set.set.rtype, rdata, set.set.ttl, group)?;
     serde_json::to_string(&service).map_err(|error| error.to_string())
 }
@@ -102,7 +99,7 @@ fn service(rtype: Rtype, rdata: &[u8], ttl: Ttl, group: String) -> Result<Servic
     // CoreDNS would remove labels from the target of an SRV as well.
     service.targetstrip = i64::from(rtype != Rtype::SRV);
     let malformed = || "its RDATA is malformed".to_owned();
-    let host_of = |target: &[u8]| Name::from_wire(target).map(|n| plain_name(&n.to_string())).map_err(|_| malformed());
+    let host_of = |target: &[u8]| Name::from_wire(target).map(|n| n.to_plain()).map_err(|_| malformed());
     match rtype {
         Rtype::A => service.host = <[u8; 4]>::try_from(rdata).map(IpAddr::from).map_err(|_| malformed())?.to_string(),
         Rtype::AAAA => {
@@ -131,7 +128,7 @@ fn service(rtype: Rtype, rdata: &[u8], ttl: Ttl, group: String) -> Result<Servic
 fn own(name: &Name, rtype: Rtype, found: Service) -> Option<Record> {
     let rdata = rdata_from_text(rtype, found.data.as_bytes(), &Name::root()).ok()?;
     let ttl = Ttl::from_secs(u32::try_from(found.ttl).ok()?).ok()?;
-    let group = if found.group.is_empty() { plain_name(&name.to_string()) } else { found.group.clone() };
+    let group = if found.group.is_empty() { name.to_plain() } else { found.group.clone() };
     let meant = service(rtype, &rdata, ttl, group.clone()).ok()?;
     (meant == found).then_some(Record { rdata, ttl, group })
 }

@@ -1,6 +1,6 @@
 //! The kinds of objects that are elements of a configuration's lists, and how they are named.
 
-use fairway_control::declared::{key_name, section};
+use fairway_control::declared::section;
 use fairway_model::Name;
 use fairway_store::objects::{Key, Kind};
 
@@ -35,7 +35,7 @@ pub(crate) fn component(kind: Kind) -> String {
 /// Returns the key of an object by its name as people write it; none if no object can have this name.
 pub(super) fn key(kind: Kind, name: &str) -> Option<Key> {
     let name = match kind {
-        Kind::Name | Kind::Records => key_name(&name.parse::<Name>().ok()?),
+        Kind::Name | Kind::Records => name.parse::<Name>().ok()?.to_plain(),
         _ => name.to_owned(),
     };
     Key::new(kind, &[&name]).ok()

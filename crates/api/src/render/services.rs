@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fairway_api_types::kubernetes_wire::{ServiceLoadState, ServiceState};
 use fairway_health::load::ClusterLoad;
 use fairway_model::{MemberService, Name, ServiceReport};
-use fairway_providers::plain_name;
+
 use fairway_sources::FoundCluster;
 
 use super::percent;
@@ -17,7 +17,7 @@ pub(super) fn service_states<'a>(
     names: impl Iterator<Item = &'a Name>,
 ) -> Vec<ServiceState> {
     let mut states: Vec<ServiceState> = Vec::new();
-    let rows = names.filter_map(|name| found.names.get(&*plain_name(&name.to_string()))).flat_map(|name| &name.rows);
+    let rows = names.filter_map(|name| found.names.get(name.to_plain().as_str())).flat_map(|name| &name.rows);
     for row in rows.take(ROWS_MAX) {
         for service in &*row.services {
             let is_new = !states.iter().any(|state| *state.service == **service);

@@ -13,7 +13,7 @@ use fairway_model::{
     DesiredState, Name, SharedMap, Subject, Timestamp, Ttl,
     intent::{Intent, IntentSpec},
 };
-use fairway_providers::plain_name;
+
 use fairway_store::objects::{Batch, Change, Key, Kind, Object};
 
 use super::{
@@ -212,7 +212,7 @@ impl Declared {
         for name in releases.filter(|(_, release)| release.until > now.secs()).map(|(name, _)| name) {
             let of_intents =
                 self.claimants(name).filter_map(|key| Some((tenant_at(key)?, self.get(key)?.created.secs())));
-            let text = plain_name(&name.to_string());
+            let text = name.to_plain();
             let of_rows = self.scopes().into_iter().flat_map(|scope| {
                 let rows = self.rows_at(&part_key(&scope, &text)).filter(|row| *row.text == *text);
                 rows.map(|row| (tenant_of(&scope), row.row.since)).collect::<Vec<_>>()

@@ -22,7 +22,7 @@ pub(super) fn address_name(addresses: &[IpAddr]) -> ClusterName {
 /// Returns the name of an undeclared cluster with a host name. Names of clusters are shorter than those of hosts may be, so a long one is cut
 /// and has a hash.
 pub(super) fn host_name(host: &Name) -> ClusterName {
-    let text = host.to_host();
+    let text = host.to_plain();
     let name = match text.get(..HOST_SHOWN_MAX) {
         Some(first) if text.len() > HOST_SHOWN_MAX => {
             format!("at+{first}+{:016x}", digest_of(|context| context.update(text.as_bytes())))

@@ -90,7 +90,7 @@ impl Scene {
 
 fn shown(targets: &Targets) -> String {
     let addresses = targets.addresses.iter().map(ToString::to_string);
-    addresses.chain(targets.hosts.iter().map(Name::to_host)).collect::<Vec<_>>().join(",")
+    addresses.chain(targets.hosts.iter().map(Name::to_plain)).collect::<Vec<_>>().join(",")
 }
 
 fn read(value: Value) -> (ObjectKey, Object) {

@@ -32,7 +32,7 @@ impl HostPattern {
             _ => name.is_host(),
         };
         match Name::without_control(rest).ok().filter(is_host) {
-            Some(name) => Self::Name(format!("{wildcard}{}", name.to_host()).into()),
+            Some(name) => Self::Name(format!("{wildcard}{}", name.to_plain()).into()),
             None => Self::Invalid(text.chars().take(TEXT_MAX).collect::<String>().into()),
         }
     }
