@@ -258,8 +258,7 @@ impl Client {
 
     /// `GET /v1/pools` and the like: the page that comes after a name, as large as pages can be.
     pub async fn objects_after(&self, section: &str, after: &str) -> Result<ObjectList, ClientError> {
-        let limit = if section == "intents" { 1_000 } else { 10_000 };
-        let path = format!("{}?limit={limit}&after={}", endpoints::collection(section), encode(after));
+        let path = format!("{}?limit=10000&after={}", endpoints::collection(section), encode(after));
         self.json(Method::GET, &path, None::<&()>).await
     }
 

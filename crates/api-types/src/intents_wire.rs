@@ -12,8 +12,8 @@ use super::objects_wire::Metadata;
 pub struct IntentListParameters {
     /// Only intents whose keys come after this one.
     pub after: String,
-    /// Number of intents, 1 to 1,000; 100 by default.
-    #[schemars(range(min = 1, max = 1000))]
+    /// Number of intents, 1 to 10,000; 1,000 by default.
+    #[schemars(range(min = 1, max = 10000))]
     pub limit: Option<usize>,
     /// Only intents whose key or DNS name contains this text.
     pub contains: String,

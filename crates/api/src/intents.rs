@@ -44,7 +44,7 @@ async fn list(
     if query.watch {
         return watch_objects(Watched::Intents { project: query.project }, &state, &headers, query.revision);
     }
-    let limit = page_size(query.limit, LIST_DEFAULT, LIST_MAX)?;
+    let limit = page_size(query.limit)?;
     let declared = state.control.objects()?.declared();
     let found = INTENT_KINDS.into_iter().flat_map(|kind| declared.of(kind));
     let mut found = found.filter(|object| matches(&query, &declared, &object.key));
@@ -85,7 +85,3 @@ pub(crate) async fn one(State(state): State<AppState>, request: IntentRequest) -
     let AppState { control, intent_writes: writes, requests, .. } = state;
     IntentApi { store, backend: Arc::new(control), writes, requests }.handle(request).await
 }
-
-/// Intents of one page: by default, and at most.
-const LIST_DEFAULT: usize = 100;
-const LIST_MAX: usize = 1_000;

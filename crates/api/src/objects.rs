@@ -46,7 +46,7 @@ async fn list(
     if watch {
         return watch_objects(Watched::Kind(kind), &state, &headers, revision);
     }
-    let limit = page_size(limit, LIST_DEFAULT, LIST_MAX)?;
+    let limit = page_size(limit)?;
     let declared = state.control.objects()?.declared();
     let (published, served) = response::serving(&state);
     let page = move || {
@@ -100,11 +100,11 @@ async fn export(State(state): State<AppState>) -> Result<Json<ObjectsExport>, Ap
     Ok(Json(render::export(&state.control.objects()?.declared())))
 }
 
-/// Returns the number of objects of a page; an error if the client wants more than `most`.
-pub(crate) fn page_size(limit: Option<usize>, default: usize, most: usize) -> Result<usize, ApiError> {
-    match limit.unwrap_or(default) {
-        limit if (1..=most).contains(&limit) => Ok(limit),
-        limit => Err(bad_request(format!("limit: {limit} is out of range; give 1 to {most}"))),
+/// Returns the number of objects of a page; an error if the client wants more than [`LIST_MAX`].
+pub(crate) fn page_size(limit: Option<usize>) -> Result<usize, ApiError> {
+    match limit.unwrap_or(LIST_DEFAULT) {
+        limit if (1..=LIST_MAX).contains(&limit) => Ok(limit),
+        limit => Err(bad_request(format!("limit: {limit} is out of range; give 1 to {LIST_MAX}"))),
     }
 }
 
