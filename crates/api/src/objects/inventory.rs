@@ -9,11 +9,11 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::kinds::section_of;
+use super::kinds::{key, section_of};
 use crate::{objects::response::target_not_allowed, state::Operates};
 use fairway_api_types::objects_wire::{Condition, Metadata, ObjectBody, ObjectSource, ObjectStatus, SourceKind};
 use fairway_config::show_duration;
-use fairway_control::{Published, configured::Configured, declared::key_name};
+use fairway_control::{Published, configured::Configured};
 use fairway_model::{
     AnswerMode, Cluster, ClusterName, ContributedName, DesiredState, Member, MonitorName, Name, Pool, PoolName,
     RecordSet, SteeredName, Ttl,
@@ -40,13 +40,15 @@ enum Served<'a> {
 }
 
 impl<'a> Inventory<'a> {
-    /// Returns the first objects by name that `is_wanted` accepts. Monitors of intents and contributions are left out: they are
+    /// Returns the first objects by name, without those of the API, that `is_wanted` accepts. Monitors of intents and contributions are left out: they are
     /// described where they are used.
     pub(super) fn first(&self, limit: usize, is_wanted: impl Fn(&str) -> bool) -> BTreeMap<String, ObjectBody> {
         let mut first = BTreeMap::new();
         let mut add = |name: String, served: Served<'a>| {
             let is_first = first.len() < limit || first.last_key_value().is_some_and(|(last, _)| name < *last);
-            if is_first && is_wanted(&name) && (self.is_of_files(&name) || !matches!(served, Served::Monitor)) {
+            let is_listed =
+                || !self.is_of_api(&name) && (self.is_of_files(&name) || !matches!(served, Served::Monitor));
+            if is_first && is_wanted(&name) && is_listed() {
                 first.insert(name, served);
                 if first.len() > limit {
                     first.pop_last();
@@ -57,12 +59,12 @@ impl<'a> Inventory<'a> {
         match self.kind {
             Kind::Cluster => clusters.iter().for_each(|(name, of)| add(name.to_string(), Served::Cluster(of))),
             Kind::Monitor => monitors.keys().for_each(|name| add(name.to_string(), Served::Monitor)),
-            Kind::Name => names.iter().for_each(|(name, of)| add(key_name(name), Served::Name(of))),
+            Kind::Name => names.iter().for_each(|(name, of)| add(name.to_plain(), Served::Name(of))),
             Kind::Pool => pools.iter().for_each(|(name, of)| add(name.to_string(), Served::Pool(of))),
             _ => {
                 let mut last = None;
                 let first_of_name = records.keys().filter(|(name, _)| last.replace(name) != Some(name));
-                first_of_name.for_each(|(name, _)| add(key_name(name), Served::Records(name)));
+                first_of_name.for_each(|(name, _)| add(name.to_plain(), Served::Records(name)));
             }
         }
         self.bodies(first)
@@ -70,6 +72,9 @@ impl<'a> Inventory<'a> {
 
     /// Returns the object with a name, as people write it.
     pub(super) fn get(&self, name: &str) -> Option<ObjectBody> {
+        if self.is_of_api(name) {
+            return None;
+        }
         let DesiredState { clusters, monitors, names, pools, records, .. } = &*self.configured().merged.desired;
         let found = match self.kind {
             Kind::Cluster => Served::Cluster(clusters.get(&ClusterName::new(name).ok()?)?),
@@ -83,7 +88,7 @@ impl<'a> Inventory<'a> {
             }
         };
         let name = match found {
-            Served::Name(SteeredName { name, .. }) | Served::Records(name) => key_name(name),
+            Served::Name(SteeredName { name, .. }) | Served::Records(name) => name.to_plain(),
             Served::Monitor if !self.is_of_files(name) => return None,
             _ => name.to_owned(),
         };
@@ -92,6 +97,11 @@ impl<'a> Inventory<'a> {
 
     fn configured(&self) -> &'a Configured {
         &self.published.configured
+    }
+
+    /// Returns true if the API declares it in the configuration that is served. Deleted, it is still served for a moment.
+    fn is_of_api(&self, name: &str) -> bool {
+        key(self.kind, name).is_some_and(|key| self.configured().objects.get(&key).is_some())
     }
 
     fn is_of_files(&self, name: &str) -> bool {
@@ -199,7 +209,10 @@ impl<'a> Inventory<'a> {
                 json!({"name": name, "addresses": all})
             }
             Served::Monitor => json!({"name": name}),
-            Served::Name(steered) => json!({"name": name, "pool": steered.pool.as_str()}),
+            Served::Name(SteeredName { pool, ttl: None, .. }) => json!({"name": name, "pool": pool.as_str()}),
+            Served::Name(SteeredName { pool, ttl: Some(ttl), .. }) => {
+                json!({"name": name, "pool": pool.as_str(), "ttl": seconds(*ttl)})
+            }
             Served::Pool(pool) => {
                 let policy = pool.policy.to_string();
                 let member = |member: &Member| json!({"cluster": member.cluster.as_str(), "weight": member.weight.0, "tier": member.tier.number()});

@@ -59,8 +59,8 @@ fn list_route(kind: Kind) -> Route {
     new(Method::GET, path(kind), format!("list{ids}"), format!("List {many}"))
         .description(
             "All that are served, with their source in `metadata`: the API, configuration files, intents, clients of the webhook, or objects \
-             of Kubernetes clusters. Those of the API are listed even if they are not served; of other sources than it and files only the \
-             main fields are known. With `watch=true` a stream of Server-Sent Events about those of the API: `changed` with the object, `deleted`, and `reset` if the changes are no \
+             of Kubernetes clusters. Those of the API and of files have all their fields, those of the other sources the main ones. Those of \
+             the API are listed even if they are not served. With `watch=true` a stream of Server-Sent Events about those of the API: `changed` with the object, `deleted`, and `reset` if the changes are no \
              longer remembered.",
         )
         .requires(Verb::Read)
