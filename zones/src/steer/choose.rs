@@ -60,8 +60,8 @@ impl SteerPool {
 
     /// Tries the stages until one gives an answer.
     ///
-    /// A stage is chosen for the pool and not for the family. If its members have the other family only, this family
-    /// has no data, and clients use the other one.
+    /// A stage with live members is chosen for the pool and not for the family. If its members have the other family only, this
+    /// family has no data, and clients use the other one.
     fn decide<T: Trace>(
         &self,
         request: ChoiceRequest<'_>,
@@ -88,7 +88,10 @@ impl SteerPool {
             let any = self.stage(request, filter, Basis::Exhausted, LIVE | EXHAUSTED, trace);
             any.filter(|choice| live.is_none() || has_answer(choice)).or(live)
         });
-        let choice = choice.or_else(|| self.stage(request, filter, Basis::Pending, PENDING, trace));
+        // Pending members without an address of this family say nothing about it. A server without a route to one family never
+        // evaluates that family's addresses.
+        let pending = || self.stage(request, filter, Basis::Pending, PENDING, trace).filter(has_answer);
+        let choice = choice.or_else(pending);
         choice.unwrap_or_else(|| self.down_answer(request, filter, runtime, trace))
     }
 
