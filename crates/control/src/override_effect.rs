@@ -77,16 +77,19 @@ impl<'a> ActionChange<'a> {
     }
 }
 
-/// Returns true if clients that see the same members lose the last healthy one, or another answer that is not by health.
+/// Returns true if clients that see the same members lose the last one that is not known to be down, and none is healthy then. In an
+/// outage the names that had none before would hide those that lose one now.
 fn is_emptied(pool: &SteerPool, [before, after]: &[RuntimeState; 2]) -> bool {
-    let clients = pool.sample_clients().flat_map(|client| pool.kinds().iter().map(move |kind| (client, *kind)));
-    clients.into_iter().any(|(client, kind)| {
-        let choose = |runtime: &RuntimeState| pool.choose(kind, runtime, client, Draw(0), &mut ());
-        let (before, after) = (choose(before), choose(after));
-        // If only members of the other family are healthy, the answer is empty.
-        let is_healthy =
-            matches!(after.basis, Basis::Live | Basis::Exhausted | Basis::Panic) && after.answer != Answer::Nothing;
-        !is_healthy && after != before
+    let mut clients = pool.sample_clients().flat_map(|client| pool.kinds().iter().map(move |kind| (client, *kind)));
+    clients.any(|(client, kind)| {
+        let basis = |runtime: &RuntimeState| {
+            let choice = pool.choose(kind, runtime, client, Draw(0), &mut ());
+            // If only members of the other family are healthy, the answer is empty.
+            (choice.answer != Answer::Nothing).then_some(choice.basis)
+        };
+        let is_healthy = |basis| matches!(basis, Some(Basis::Live | Basis::Exhausted | Basis::Panic));
+        let (before, after) = (basis(before), basis(after));
+        (is_healthy(before) || before == Some(Basis::Pending)) && !is_healthy(after)
     })
 }
 

@@ -131,6 +131,16 @@ async fn clock_that_is_set_changes_the_expiry_of_overrides_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn override_of_members_that_are_down_requires_no_confirmation() {
+    let scene = Scene::new(&config("type: tcp, port: 9, period: 200ms, timeout: 100ms"));
+    let (control, _actor) = scene.run().await;
+    let is_down = |address| health(&control, address).status() == HealthStatus::Down;
+    until("both targets are down", async || is_down("127.0.0.1") && is_down("127.0.0.2")).await;
+    let drain = unconfirmed(scene.override_for("*", OverrideAction::Drain, 60));
+    assert_eq!(control.add_override(drain).await.unwrap().effect, OverrideEffect::default());
+}
+
+#[tokio::test]
 async fn override_of_the_configuration_is_removed_with_it() {
     let scene = Scene::new(&silent());
     let until = scene.now().plus(Duration::from_secs(3_600));
