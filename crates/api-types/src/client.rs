@@ -345,6 +345,9 @@ impl Client {
         ClientError::Failed(match error.failure {
             Failure::Connect(why) | Failure::Resolve(why) => unreachable(&at, &why),
             Failure::ConnectTimeout(after) => unreachable(&at, &format!("no connection within {after:?}")),
+            Failure::CertificateName(why) => {
+                format!("TLS with {at} failed: {why}; give one of its names with --server")
+            }
             Failure::Tls(why) => {
                 format!("TLS with {at} failed: {why}; give the authority of the server's certificate with --cacert")
             }

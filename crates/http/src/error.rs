@@ -50,6 +50,9 @@ pub enum Failure {
     /// No complete response in time after connecting.
     #[error("no answer within {0:?}")]
     Timeout(Duration),
+    /// The server's certificate is for other names.
+    #[error("TLS failed: {0}; use a name of the certificate in the URL")]
+    CertificateName(String),
     /// The TLS handshake failed, usually because of an unknown CA.
     #[error("TLS failed: {0}; check the server's certificate and the configured CA")]
     Tls(String),
@@ -70,7 +73,13 @@ impl Failure {
     /// Classifies an error of the library. `connect` and `total` are the time limits.
     pub(crate) fn of(error: &reqwest::Error, connect: Duration, total: Duration) -> Self {
         if let Some(tls) = causes(error).find_map(tls_error) {
-            return Self::Tls(tls.to_string());
+            use rustls::CertificateError::{NotValidForName, NotValidForNameContext};
+            return match tls {
+                rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. }) => {
+                    Self::CertificateName(tls.to_string())
+                }
+                _ => Self::Tls(tls.to_string()),
+            };
         }
         if error.is_timeout() {
             return if error.is_connect() { Self::ConnectTimeout(connect) } else { Self::Timeout(total) };
