@@ -148,6 +148,7 @@ async fn decided(
     let (mut head, body) = request.into_parts();
     let action = format!("{} {}", head.method, head.uri.path());
     let is_write = !required.verbs.without(Verbs::READ_ONLY).is_empty() && !head.method.is_safe();
+    let is_dry_run = head.uri.query().is_some_and(|query| query.split('&').any(|part| part == "dryRun=true"));
     let response = match permitted {
         Ok(()) => {
             head.extensions.insert(Caller(identity.clone()));
@@ -157,7 +158,7 @@ async fn decided(
         Err(error) => error.into_response(),
     };
     if is_write {
-        audit(&identity, connection, &action, required, response.status());
+        audit(&identity, connection, &action, required, response.status(), is_dry_run);
     }
     response
 }
@@ -267,9 +268,17 @@ fn too_many(wait: Duration, what: &str) -> ApiError {
 }
 
 /// Logs a write, also one that was rejected. The content is in the history of the store.
-fn audit(identity: &str, connection: &Connection, action: &str, required: &RequiredPermission, status: StatusCode) {
+fn audit(
+    identity: &str,
+    connection: &Connection,
+    action: &str,
+    required: &RequiredPermission,
+    status: StatusCode,
+    is_dry_run: bool,
+) {
     let remote = connection.remote();
     let outcome = match status.as_u16() {
+        200..300 if is_dry_run => "dry-run",
         200..300 => "done",
         401 | 403 | 421 | 429 => "denied",
         500.. => "failed",
@@ -280,6 +289,11 @@ fn audit(identity: &str, connection: &Connection, action: &str, required: &Requi
     // Loads are pushed every few seconds, which would hide who did what. Failures are logged like those of other writes.
     if outcome == "done" && required.verbs == Verb::Report.into() {
         tracing::debug!(target: "fairway::audit", identity, remote, action, verbs, project, outcome, status, "write");
+        return;
+    }
+    // Not in the timeline of what changed answers.
+    if outcome == "dry-run" {
+        tracing::info!(target: "fairway::audit", identity, remote, action, verbs, project, outcome, status, "write");
         return;
     }
     tracing::info!(target: "fairway::audit", event = "api", identity, remote, action, verbs, project, outcome, status, "write");
