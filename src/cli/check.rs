@@ -9,7 +9,7 @@ use super::{
     configured,
     impact::impact,
     output::{Out, Palette, Tone, count},
-    variable,
+    variable, wait,
 };
 use fairway_config::{Loaded, Source};
 
@@ -27,6 +27,7 @@ pub(super) fn check(out: Out, args: CheckArgs) -> anyhow::Result<ExitCode> {
         let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
         diagnostics.extend(fairway_config::environment::unknown_variables(names, &loaded.variables));
         diagnostics.extend(fairway_config::missing_user(&source, loaded, &variable));
+        diagnostics.extend(wait(unusable_kubeconfigs(loaded))?);
     }
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
     let warnings = diagnostics.len() - errors;
@@ -37,6 +38,20 @@ pub(super) fn check(out: Out, args: CheckArgs) -> anyhow::Result<ExitCode> {
         out.line(&summary(out.palette, loaded.as_ref(), errors, warnings))?;
     }
     Ok(if errors > 0 || (args.strict && warnings > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Returns a warning for each kubeconfig file that the server could not use here. It would start without that cluster's API.
+async fn unusable_kubeconfigs(loaded: &Loaded) -> anyhow::Result<Vec<Diagnostic>> {
+    let mut warnings = vec![];
+    for (name, cluster) in &loaded.desired.clusters {
+        let Some(api) = &cluster.kubernetes else { continue };
+        let location = loaded.file_objects.get("clusters", name.as_str()).map(|object| object.location.clone());
+        if let (Some(location), Some(why)) = (location, fairway_sources::kubeconfig_error(api).await) {
+            let what = format!("cluster {name}: {why}");
+            warnings.push(Diagnostic::warning(location, what, "until then nothing is read from its Kubernetes API"));
+        }
+    }
+    Ok(warnings)
 }
 
 fn source(args: &CheckArgs) -> anyhow::Result<Source> {

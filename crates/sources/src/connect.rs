@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, Client, Config,
     client::AuthError,
-    config::{KubeConfigOptions, Kubeconfig, NamedAuthInfo, NamedCluster},
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError, NamedAuthInfo, NamedCluster},
 };
 
 /// The reason why there is no connection.
@@ -36,17 +36,26 @@ pub(crate) enum ConnectError {
     Denied(String),
 }
 
+/// Returns why the kubeconfig file of an API cannot be used on this machine. Nothing is sent, and no program of it is run.
+pub async fn kubeconfig_error(api: &KubernetesApi) -> Option<String> {
+    api.kubeconfig.as_ref()?;
+    of_file(api).await.err().map(|error| error.to_string())
+}
+
+async fn of_file(api: &KubernetesApi) -> Result<Config, ConnectError> {
+    let (name, read) = match &api.kubeconfig {
+        Some(path) => (path.display().to_string(), Kubeconfig::read_from(path)),
+        None => ("of the environment".to_owned(), Kubeconfig::read()),
+    };
+    let kubeconfig = read.map_err(|error| ConnectError::Kubeconfig(name.clone(), unread(&error)))?;
+    config(kubeconfig, api.context.as_ref(), &name).await
+}
+
 /// Returns a client of the API of a cluster. Nothing is sent to it yet.
 pub(crate) async fn connect(api: &KubernetesApi) -> Result<Client, ConnectError> {
-    let config = if api.in_cluster {
-        Config::incluster().map_err(|error| ConnectError::InCluster(error.to_string()))?
-    } else {
-        let (name, read) = match &api.kubeconfig {
-            Some(path) => (path.display().to_string(), Kubeconfig::read_from(path)),
-            None => ("of the environment".to_owned(), Kubeconfig::read()),
-        };
-        let kubeconfig = read.map_err(|error| ConnectError::Kubeconfig(name.clone(), shown(&error)))?;
-        config(kubeconfig, api.context.as_ref(), &name).await?
+    let config = match api.in_cluster {
+        true => Config::incluster().map_err(|error| ConnectError::InCluster(error.to_string()))?,
+        false => of_file(api).await?,
     };
     let client = client(config)?;
     match &api.secret {
@@ -84,7 +93,7 @@ async fn config(kubeconfig: Kubeconfig, context: Option<&String>, name: &str) ->
     }
     let options = KubeConfigOptions { context: context.cloned(), ..KubeConfigOptions::default() };
     let read = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-    read.map_err(|found| error(shown(&found)))
+    read.map_err(|found| error(unread(&found)))
 }
 
 fn client(mut config: Config) -> Result<Client, ConnectError> {
@@ -126,6 +135,16 @@ fn foreign_rights(kubeconfig: &Kubeconfig) -> Option<&'static str> {
         }
     };
     kubeconfig.auth_infos.iter().find_map(of_user).or_else(|| kubeconfig.clusters.iter().find_map(of_cluster))
+}
+
+/// Returns the error of a kubeconfig. The process may be restricted to its files, which looks like missing rights of its user.
+fn unread(error: &KubeconfigError) -> String {
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    let is_denied = causes
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|error| error.kind() == ErrorKind::PermissionDenied);
+    let hint = "; if the user may read it, list it or its folder in landlock: { read: […] } and restart";
+    shown(error) + if is_denied { hint } else { "" }
 }
 
 /// Returns an error with its causes, on one line and short.

@@ -31,6 +31,7 @@ mod watch;
 mod weights;
 
 pub use self::{
+    connect::kubeconfig_error,
     dnsendpoints::{ClusterDnsEndpoints, process_identity},
     found::{Found, FoundCluster, FoundName, FoundRow, HeldNames, add_addresses, changed_names, owned_rows},
     holds::TargetHealth,

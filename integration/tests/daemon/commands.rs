@@ -37,6 +37,36 @@ fn check_exit_status_distinguishes_valid_invalid_and_usage_error() {
 }
 
 #[test]
+fn check_warns_about_kubeconfigs_that_cannot_be_used() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = |name: &str, text: &str| {
+        fs::write(folder.path().join(name), text).expect("the folder can be written");
+        folder.path().join(name).display().to_string()
+    };
+    let context = "contexts: [{name: eu, context: {cluster: eu, user: eu}}]\nusers: [{name: eu, user: {token: t}}]\ncurrent-context: eu\n";
+    let clusters = "clusters: [{name: eu, cluster: {server: https://192.0.2.1}}]\n";
+    file("good", &format!("{clusters}{context}"));
+    file("broken", "clusters: [");
+    file("unread", &format!("{}{context}", clusters.replace("{server", "{certificate-authority: none.crt, server")));
+    let cases = [
+        ("kubeconfig: good", ": ok"),
+        ("kubeconfig: none", "fairway.yaml:4:5: warning: cluster eu1: kubeconfig "),
+        ("kubeconfig: broken", "fairway.yaml:4:5: warning: cluster eu1: kubeconfig "),
+        ("kubeconfig: unread", "none.crt"),
+        ("kubeconfig: good, context: us", "fairway.yaml:4:5: warning: cluster eu1: kubeconfig "),
+    ];
+    for (kubernetes, expected) in cases {
+        let text = format!(
+            "version: 1\nzones: [{{ name: gslb.example, ns: [ns1.example.net] }}]\nclusters:\n  - {{ name: eu1, kubernetes: {{ {kubernetes} }} }}\n"
+        );
+        let checked = run(&["check", &file("fairway.yaml", &text)]);
+        let text = said(&checked);
+        assert!(checked.status.success() && text.contains(expected), "{kubernetes}: {text}");
+        assert_eq!(text.contains("kubeconfig"), expected != ": ok", "{kubernetes}: {text}");
+    }
+}
+
+#[test]
 fn override_drains_a_cluster_at_once_and_expires() {
     let config = failing_over(&[("eu1", "192.0.2.1"), ("us1", "192.0.2.2")], "type: always");
     let server = Fairway::start(&config, &[]);
