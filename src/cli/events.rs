@@ -33,7 +33,7 @@ pub(super) struct EventsArgs {
     #[arg(long, value_name = "TIME", value_parser = values::past, conflicts_with = "follow")]
     until: Option<Timestamp>,
 
-    /// Kinds, separated by commas: health, override, configuration, change, api, schedule, load, publishing, hold, kubernetes.
+    /// Kinds, separated by commas: process, health, override, configuration, change, api, schedule, load, publishing, hold, kubernetes.
     #[arg(long, value_name = "KINDS")]
     event: Option<String>,
 

@@ -157,7 +157,7 @@ impl Daemon {
             // `self` holds the sender, so waiting never fails.
             reason = stopping.wait_for(Option::is_some) => {
                 let reason = reason.ok().and_then(|reason| *reason).map_or("", Into::into);
-                tracing::info!(reason, "stopping");
+                tracing::info!(event = "process", reason, "stopping");
                 None
             }
             successor = replaced => Some(successor),

@@ -299,7 +299,7 @@ fn report_serving(control: &Control, addresses: &[SocketAddr], http: Option<Sock
     report_ready(control);
     let served = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let shown = http.map_or_else(|| "off".to_owned(), |address| address.to_string());
-    tracing::info!(dns = served, http = shown, version = env!("CARGO_PKG_VERSION"), "serving");
+    tracing::info!(event = "process", dns = served, http = shown, version = env!("CARGO_PKG_VERSION"), "serving");
     notifier.ready(&format!("Serving on {served}"));
     drop(tokio::task::spawn_blocking(give_back_memory));
 }

@@ -378,7 +378,9 @@ fn unreachable(at: &str, why: &str) -> String {
 }
 
 fn invalid(at: &str, why: &dyn std::fmt::Display) -> String {
-    format!("invalid response from {at}: {why}; check that the server there is fairway")
+    format!(
+        "invalid response from {at}: {why}; check that the server there is fairway, and the scheme (https if it serves TLS)"
+    )
 }
 
 /// Cause of a failed call.

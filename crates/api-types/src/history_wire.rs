@@ -16,7 +16,7 @@ pub struct EventParameters {
     /// Latest time (RFC 3339); default now.
     #[serde(default)]
     pub until: Option<String>,
-    /// Kinds, separated by commas: `health`, `override`, `configuration`, `change`, `api`, `schedule`, `load`, `publishing`, `hold`,
+    /// Kinds, separated by commas: `process`, `health`, `override`, `configuration`, `change`, `api`, `schedule`, `load`, `publishing`, `hold`,
     /// `kubernetes`; default all.
     #[serde(default)]
     pub event: Option<String>,
@@ -50,7 +50,7 @@ pub struct TimelineEvent {
     pub id: u64,
     /// Time (RFC 3339).
     pub time: String,
-    /// Kind: `health`, `override`, `configuration`, `change`, `api`, `schedule`, `load`, `publishing`, `hold` or `kubernetes`.
+    /// Kind: `process`, `health`, `override`, `configuration`, `change`, `api`, `schedule`, `load`, `publishing`, `hold` or `kubernetes`.
     pub event: String,
     /// Level: `error`, `warn`, `info` or `debug`.
     pub level: String,

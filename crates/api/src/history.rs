@@ -188,8 +188,19 @@ impl From<PastError> for ApiError {
 }
 
 /// Kinds of events.
-const KINDS: [&str; 10] =
-    ["health", "override", "configuration", "change", "api", "schedule", "load", "publishing", "hold", "kubernetes"];
+const KINDS: [&str; 11] = [
+    "process",
+    "health",
+    "override",
+    "configuration",
+    "change",
+    "api",
+    "schedule",
+    "load",
+    "publishing",
+    "hold",
+    "kubernetes",
+];
 /// Number of events without a limit.
 const LIMIT: u16 = 100;
 const LIMIT_MAX: usize = 1_000;

@@ -72,13 +72,13 @@ impl Drop for FlushAtEnd {
 
 fn parse(filter: &str) -> Result<EnvFilter, LogError> {
     let fault = |why: String| LogError::Filter { filter: filter.to_owned(), why };
-    // It logs each try of a watch that is denied; our line says it once.
-    let quiet = if filter.contains(KUBE_RUNTIME) { "" } else { "kube_runtime=error," };
+    let quiet: String = QUIET.iter().filter(|(name, _)| !filter.contains(name)).map(|(_, quiet)| *quiet).collect();
     EnvFilter::builder().parse(format!("{quiet}{filter}")).map_err(|error| fault(error.to_string()))
 }
 
-/// Crate that watches Kubernetes.
-const KUBE_RUNTIME: &str = "kube_runtime";
+/// Crates that read Kubernetes, with their part of the filter if it does not name them. They log each try of a watch that is denied and each
+/// failed connection; our line says it once.
+const QUIET: [(&str, &str); 2] = [("kube_runtime", "kube_runtime=error,"), ("kube_client", "kube_client=off,")];
 
 /// An error of the log.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -64,6 +64,10 @@ fn answers_of_the_past_and_who_changed_them_are_known_after_a_restart() {
         assert_eq!(of_kind.lines().count(), 1, "{of_kind}");
         restart(&mut server);
     }
+    let of_process = said(&server.command(&["events", "--event", "process"]));
+    let is_start = |line: &str| line.contains("serving");
+    let starts_and_stops: Vec<bool> = of_process.lines().map(is_start).collect();
+    assert_eq!(starts_and_stops, [true, false, true, false, true], "{of_process}");
     let early = server.command(&["explain", NAME, "--at", "2020-01-01T00:00:00Z"]);
     assert!(!early.status.success() && said(&early).contains("the change log begins at"), "{}", said(&early));
     let (status, body) = http_get(server.http, "/v1/events?event=overrides").expect("an answer");
