@@ -99,8 +99,26 @@ impl Pod {
         command.args(["setpriv", "--no-new-privs", "chroot", &format!("--userspec={user}:{group}")]);
         command.arg(format!("--groups={}", id("fsGroup"))).arg(path("root")).args(&self.image.entrypoint);
         command.args(args.iter().map(|word| word.as_str().expect("text")));
-        command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").envs(&self.image.environment);
+        self.set_environment(&mut command);
         Process::start(&mut command, &path("log"))
+    }
+
+    /// Gives a command the variables of the image and of the container.
+    fn set_environment(&self, command: &mut Command) {
+        command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").envs(&self.image.environment);
+        for variable in self.container()["env"].as_array().expect("variables") {
+            command.env(variable["name"].as_str().expect("text"), variable["value"].as_str().expect("text"));
+        }
+    }
+
+    /// Runs a command in the container, as `kubectl exec` does.
+    fn exec(&self, server: &Process, words: &[&str]) -> Result<String, String> {
+        let id = |key: &str| self.spec["securityContext"][key].as_u64().expect("an id").to_string();
+        let mut command = Command::new("nsenter");
+        command.args(["--mount", "--net", "--root", "--wd", "--target", &server.pid().to_string()]);
+        command.args(["--setuid", &id("runAsUser"), "--setgid", &id("runAsGroup"), "--"]).args(words);
+        self.set_environment(&mut command);
+        run(command)
     }
 
     /// Returns the settings of the Pod.
@@ -168,6 +186,9 @@ fn pod_of_the_chart_serves_on_port_53_reloads_its_config_map_and_stops_in_time()
     wait_until("the new ConfigMap is served", LIMIT, || {
         is_of_the_pool(&addresses(&server, "pay.gslb.example", "+notcp"))
     });
+
+    let status = pod.exec(&server, &[&pod.image.entrypoint[0], "status"]).unwrap_or_else(|error| panic!("{error}"));
+    assert!(status.lines().next().is_some_and(|line| line.ends_with(": ready")), "{status}");
 
     assert!(pod.folder.path().join("data/data/objects.redb").exists(), "{}", server.output());
     let seconds = |value: &Value| value.as_u64().expect("seconds");
