@@ -77,6 +77,22 @@ fn values_that_cannot_work_are_rejected_by_name() {
 }
 
 #[test]
+fn notes_name_the_example_of_the_chart() {
+    let chart = deploy("helm/fairway");
+    let chart = chart.to_str().expect("UTF-8");
+    let notes = |values: &[&str]| {
+        let printed = helm(&[&["install", "fairway", chart, "--dry-run=client"], values].concat());
+        let printed = printed.unwrap_or_else(|error| panic!("{values:?}: {error}"));
+        printed.split_once("\nNOTES:\n").unwrap_or_else(|| panic!("no notes: {printed}")).1.to_owned()
+    };
+    let example = "the example of the chart";
+    assert!(notes(&[]).contains(example), "{}", notes(&[]));
+    // That of the README has names of the example, too.
+    let other = ["--set", "config=version: 1\nzones: [ { name: gslb.example\\, ns: [ns1.gslb.example] } ]"];
+    assert!(!notes(&other).contains(example), "{}", notes(&other));
+}
+
+#[test]
 fn kubernetes_accepts_the_objects_and_pod_security_the_pods() {
     let cluster = cluster();
     let full = [
