@@ -77,7 +77,7 @@ fn values_that_cannot_work_are_rejected_by_name() {
 }
 
 #[test]
-fn notes_name_the_example_of_the_chart() {
+fn notes_name_the_example_and_missing_runbooks() {
     let chart = deploy("helm/fairway");
     let chart = chart.to_str().expect("UTF-8");
     let notes = |values: &[&str]| {
@@ -90,6 +90,15 @@ fn notes_name_the_example_of_the_chart() {
     // That of the README has names of the example, too.
     let other = ["--set", "config=version: 1\nzones: [ { name: gslb.example\\, ns: [ns1.gslb.example] } ]"];
     assert!(!notes(&other).contains(example), "{}", notes(&other));
+
+    let rules = "metrics.prometheusRule.enabled=true";
+    let warning = "set metrics.prometheusRule.runbookBase";
+    assert!(notes(&["--set", rules]).contains(warning), "{}", notes(&["--set", rules]));
+    for values in
+        ["metrics.prometheusRule.enabled=false", &format!("{rules},metrics.prometheusRule.runbookBase=https://a/")]
+    {
+        assert!(!notes(&["--set", values]).contains(warning), "{}", notes(&["--set", values]));
+    }
 }
 
 #[test]
