@@ -64,11 +64,16 @@ fn values_that_cannot_work_are_rejected_by_name() {
     for (value, error) in [
         ("config=", "'/config': minLength"),
         ("config=version: 1\nlisten: {}", "the section listen belongs to the chart"),
+        ("config=fairway.yaml", "config: the text is no YAML mapping; give that of a file by --set-file"),
+        ("config=version: 1\nzones: [", "config: the text is no YAML mapping"),
         ("kind=Job", "'/kind': value must be one of"),
         ("replica=3", "additional properties 'replica' not allowed"),
         ("metrics.enabled=true", "'/metrics/networks': minItems"),
         ("metrics.serviceMonitor.enabled=true", "'/metrics/serviceMonitor/enabled'"),
         ("ports[0].name=x,ports[0].port=53", "'/ports/0/port'"),
+        ("ports[0].name=WEBHOOK_1,ports[0].port=8888", "'/ports/0/name': 'WEBHOOK_1' does not match pattern"),
+        ("ports[0].name=health,ports[0].port=8888", "'/ports/0/name': 'not' failed"),
+        ("preStopSeconds=30", "preStopSeconds: 30 leaves no time to stop within terminationGracePeriodSeconds, 30"),
         ("files.fairway\\.yaml=x", "invalid propertyName 'fairway.yaml'"),
     ] {
         let rejected = template(RESTRICTED, &["--set", value]).expect_err(value);
