@@ -36,6 +36,19 @@ fn build(folder: &Path) -> PathBuf {
     run(script).unwrap_or_else(|error| panic!("{error}")).trim_end().into()
 }
 
+/// Returns the commit of the tree; `None` without git, and at the tag of the release.
+fn commit() -> Option<String> {
+    let git = |arguments: &[&str]| {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(root()).args(arguments);
+        run(command).ok()
+    };
+    let commit = root().join(".git").exists().then(|| git(&["rev-parse", "--short", "HEAD"])).flatten()?;
+    let tags = git(&["tag", "--points-at", "HEAD"])?;
+    let is_release = tags.lines().any(|tag| tag == concat!("v", env!("CARGO_PKG_VERSION")));
+    (!is_release).then(|| commit.trim_end().to_owned())
+}
+
 fn path(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
@@ -45,7 +58,16 @@ fn package_has_program_manual_units_and_user() {
     let folder = TempDir::new().expect("a temporary folder");
     let package = build(folder.path());
     let field = |name: &str| command("dpkg-deb", &["--field", path(&package), name]);
-    assert_eq!(field("Version").trim_end(), concat!(env!("CARGO_PKG_VERSION"), "-1"));
+    let version = field("Version");
+    let release = concat!(env!("CARGO_PKG_VERSION"), "-1");
+    match commit() {
+        Some(commit) => {
+            assert!(version.starts_with(&format!("{release}+git")) && version.contains(&commit), "{commit}: {version}");
+            // So apt installs it over the release.
+            command("dpkg", &["--compare-versions", version.trim_end(), "gt", release]);
+        }
+        None => assert_eq!(version.trim_end(), release),
+    }
     assert!(field("Depends").contains("libc6"), "{}", field("Depends"));
 
     let unpacked = folder.path().join("root");
