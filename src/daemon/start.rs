@@ -121,7 +121,6 @@ pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
     } else {
         Some(objects::at_start(&settings, folder.as_deref(), &declared).await)
     };
-    reader.kept.store(Arc::new(saved.overrides.clone()));
     let read = start_reading(&mut reader, &mut saved);
     let (configured, snapshot) = objects::with_objects(&reader, configured, snapshot, clock());
     let parts = parts((reader, read), (&folder, &clock, &logs), history, fingerprint, &listeners);
@@ -174,6 +173,7 @@ fn open_history(control: &Control, folder: &DataFolder, settings: &Settings) {
 
 /// Starts look-ups of host names and reading of Kubernetes clusters, whose results the reader uses from now on.
 fn start_reading(reader: &mut Reader, saved: &mut SavedState) -> (Hosts, Sources) {
+    reader.kept.store(Arc::new(saved.overrides.clone()));
     let hosts = Hosts::start(mem::take(&mut saved.hosts));
     let sources = Sources::start(saved.found.take().as_deref());
     (reader.hosts, reader.found) = (hosts.addresses(), sources.found());

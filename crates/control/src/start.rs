@@ -78,13 +78,8 @@ impl Parts {
         let overrides = first_overrides(&configured, past.overrides, now.wall);
         let denied = DeniedTargets::new(&probes.fence.rules(), &snapshot, &configured.uses, &HashMap::new());
         let mut inputs = RuntimeInputs { balance: Balance::after(past.balance, now.wall), ..RuntimeInputs::default() };
-        let first = Reload {
-            snapshot,
-            previous: None,
-            configured: &configured,
-            statuses,
-            overrides: denied.restrict(overrides.actions(&configured.uses)),
-        };
+        let restricted = denied.restrict(overrides.actions(&configured.uses));
+        let first = Reload { snapshot, previous: None, configured: &configured, statuses, overrides: restricted };
         let serving = inputs.reload(first, now);
         let (revision, started) = (configured.objects.revision, configured.settings.of_start());
         let published = Published::first(configured, overrides, denied, now.wall);

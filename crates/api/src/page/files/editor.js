@@ -53,9 +53,10 @@ export function editor(wrote) {
     begin({ kind, names, fixed: key, key: () => key, base, tag: answer.tag, draft: structuredClone(base) });
   }
 
-  /** What is typed is tried after a moment without typing. */
+  /** What is typed is tried after a moment without typing. Until then the last answer is about another draft. */
   function changed() {
     now.warned = false;
+    text(said, "It is tried …");
     sure(false);
     clearTimeout(pause);
     pause = setTimeout(check, TYPING);
