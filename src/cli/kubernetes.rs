@@ -1,6 +1,9 @@
 //! The Kubernetes APIs of clusters in `fairway status`.
 
-use std::{collections::BTreeSet, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use fairway_api_types::{
     kubernetes_wire::KubernetesState,
@@ -44,9 +47,8 @@ pub(super) fn kubernetes_table(palette: Palette, state: &State) -> String {
         if let Some(why) = &api.no_service_statistics {
             let _ = writeln!(text, "  {name}: {why}");
         }
-        for kind in &api.kinds {
-            let Some(why) = &kind.why else { continue };
-            let _ = writeln!(text, "  {name}: {} {}: {why}", kind.kind, palette.paint(Tone::Warn, &kind.state));
+        for ((state, why), kinds) in unread_kinds(api) {
+            let _ = writeln!(text, "  {name}: {} {}: {why}", kinds.join(", "), palette.paint(Tone::Warn, state));
         }
         for service in without_endpoint(state, cluster) {
             let _ =
@@ -61,6 +63,17 @@ pub(super) fn kubernetes_table(palette: Palette, state: &State) -> String {
         }
     }
     text
+}
+
+/// Returns the kinds that are not read, by state and reason: an API that cannot be reached has one reason for all.
+fn unread_kinds(api: &KubernetesState) -> BTreeMap<(&str, &str), Vec<&str>> {
+    let mut unread: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for kind in &api.kinds {
+        if let Some(why) = &kind.why {
+            unread.entry((kind.state.as_str(), why.as_str())).or_default().push(kind.kind.as_str());
+        }
+    }
+    unread
 }
 
 /// Returns the number of objects, and the memory of what is kept of them.
@@ -87,11 +100,20 @@ mod tests {
 
     #[test]
     fn objects_are_shown_with_their_memory() {
-        let kinds = [3, 4].map(|objects| KindState { objects, ..KindState::default() });
-        let api = KubernetesState { kinds: kinds.into(), objects_bytes: 3 << 19, ..KubernetesState::default() };
+        let unread = |kind: &str, why: &str| KindState {
+            kind: kind.into(),
+            state: "failing".into(),
+            why: Some(why.into()),
+            ..KindState::default()
+        };
+        let mut kinds = [3, 4].map(|objects| KindState { objects, ..KindState::default() }).to_vec();
+        kinds.extend([unread("Service", "refused"), unread("Ingress", "no right"), unread("Gateway", "refused")]);
+        let api = KubernetesState { kinds, objects_bytes: 3 << 19, ..KubernetesState::default() };
         let kubernetes = Some(api);
         let clusters = vec![ClusterState { name: "eu1".into(), kubernetes, ..ClusterState::default() }];
         let text = kubernetes_table(Palette::PLAIN, &State { clusters, ..State::default() });
         assert!(text.contains("OBJECTS") && text.contains("7 (1.5 MiB)"), "{text}");
+        let unread = "  eu1: Ingress failing: no right\n  eu1: Service, Gateway failing: refused\n";
+        assert!(text.contains(unread), "{text}");
     }
 }
