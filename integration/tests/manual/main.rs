@@ -6,6 +6,7 @@
 //! after `<!-- file: NAME -->` is written to that file. Blocks that cannot run on any machine are marked `text`.
 #![cfg(feature = "real")]
 
+mod links;
 mod page;
 mod shell;
 
