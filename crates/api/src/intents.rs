@@ -25,7 +25,7 @@ use self::{
 };
 use crate::{
     objects::{HISTORY_MAX, history_entries, page_size},
-    problem::{ApiError, problem},
+    problem::{ApiError, bad_request, problem},
     state::{AppState, Parameters},
     watch::{Watched, watch_objects},
 };
@@ -33,14 +33,19 @@ use fairway_api_types::intents_wire::{IntentList, IntentListParameters};
 use fairway_api_types::objects_wire::HistoryEntry;
 use fairway_control::declared::Declared;
 use fairway_intents::INTENT_KINDS;
+use fairway_model::intent::IntentName;
 use fairway_store::objects::{Key, Object};
 
 /// Lists or watches intents of all projects, or of one.
 async fn list(
     State(state): State<AppState>,
     headers: HeaderMap,
-    Parameters(query): Parameters<IntentListParameters>,
+    Parameters(mut query): Parameters<IntentListParameters>,
 ) -> Result<Response, ApiError> {
+    query.project = query.project.filter(|project| !project.is_empty());
+    if let Some(project) = &query.project {
+        IntentName::new(project).map_err(|error| bad_request(format!("project: {error}")))?;
+    }
     if query.watch {
         return watch_objects(Watched::Intents { project: query.project }, &state, &headers, query.revision);
     }

@@ -126,6 +126,8 @@ fn intents_of_all_projects_are_listed_and_changed_by_key() {
     assert_eq!(keys("?limit=2"), (all[..2].to_vec(), json!(all[1])));
     assert_eq!(keys(&format!("?after={}", all[1])), (all[2..].to_vec(), Value::Null));
     assert_eq!(keys("?project=q"), (all[2..].to_vec(), Value::Null));
+    assert_eq!(keys("?project="), (all.clone(), Value::Null), "no project");
+    request(&server, "GET", "/v1/intents?project=%C2%84", "", 400);
     assert_eq!(keys("?contains=Shop.gslb"), (vec![all[1].clone()], Value::Null), "by the name that is answered");
     request(&server, "GET", "/v1/intents?limit=0", "", 400);
 
