@@ -90,9 +90,23 @@ impl SteerPool {
         });
         // Pending members without an address of this family say nothing about it. A server without a route to one family never
         // evaluates that family's addresses.
-        let pending = || self.stage(request, filter, Basis::Pending, PENDING, trace).filter(has_answer);
-        let choice = choice.or_else(pending);
-        choice.unwrap_or_else(|| self.down_answer(request, filter, runtime, trace))
+        let pending = choice.or_else(|| match self.down {
+            Down::FallbackCname if !self.are_all_families_pending(request, filter) => None,
+            Down::FallbackCname => self.stage(request, filter, Basis::Pending, PENDING, trace),
+            _ => self.stage(request, filter, Basis::Pending, PENDING, trace).filter(has_answer),
+        });
+        pending.unwrap_or_else(|| self.down_answer(request, filter, runtime, trace))
+    }
+
+    /// True if each family has a pending address, of those in which a visible member can be answered. A fallback name is the answer for both families or for
+    /// neither, since a CNAME holds for every type.
+    #[cold]
+    fn are_all_families_pending(&self, request: ChoiceRequest<'_>, filter: &MemberFilter<'_>) -> bool {
+        Family::BOTH.into_iter().all(|family| {
+            let members = request.order.iter().map(|step| &self.members[usize::from(step.index)]);
+            let seen = members.fold(0, |seen, member| seen | filter.of_family(member, family));
+            seen & NOT_OUT == 0 || seen & PENDING != 0
+        })
     }
 
     /// Chooses among the members with an admitted eligibility. `None` if there is none in either family.

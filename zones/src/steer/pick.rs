@@ -63,6 +63,11 @@ impl<'a> MemberFilter<'a> {
         if self.is_closed(member) { OUT } else { self.whole(member) }
     }
 
+    /// Returns the eligibility of a member's addresses of one family; 0 if it has none, or is closed.
+    pub(super) fn of_family(&self, member: &Member, family: Family) -> EligibilitySet {
+        if self.is_closed(member) { 0 } else { self.eligibility_of(&member.address_sets[family as usize]) }
+    }
+
     /// True if the member, or an address of this family, must not be in any answer.
     pub(super) fn is_out(&self, member: &Member, family: Family) -> bool {
         self.is_closed(member) || self.eligibility_of(&member.address_sets[family as usize]) & OUT != 0

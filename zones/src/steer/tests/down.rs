@@ -41,6 +41,19 @@ fn each_down_answer_applies_for_each_cause() {
 }
 
 #[test]
+fn fallback_name_is_answered_unless_each_family_has_a_pending_address() {
+    let scene = Scene::new(Policy::FAILOVER, "a/1+1 b@2/1+1", |pool| pool.down = fallback_name());
+    for states in ["dp dp", "pd dd", "dd dp", "dd dd"] {
+        assert_eq!([Kind::V4, Kind::V6].map(|kind| scene.answer(kind, states)), ["cname fallback"; 2], "{states}");
+    }
+    assert_eq!([Kind::V4, Kind::V6].map(|kind| scene.answer(kind, "pp dd")), ["a"; 2]);
+    assert_eq!([Kind::V4, Kind::V6].map(|kind| scene.answer(kind, "pd dp")), ["a", "b"]);
+    let one_family = Scene::new(Policy::FAILOVER, "a/1+0 b/1+0", |pool| pool.down = fallback_name());
+    assert_eq!(one_family.answer(Kind::V4, "p d"), "a");
+    assert_eq!(one_family.answer(Kind::V6, "p d"), "nothing", "no CNAME beside the address");
+}
+
+#[test]
 fn exhausted_members_are_answered_only_if_no_other_is_up() {
     use DownAnswer::{All, Empty, LastGood, Refuse};
     // Never empty and never the fallback: they still answer.
