@@ -25,7 +25,7 @@ use crate::{
     connections::Mark,
     problem::{ApiError, problem},
     route::Route,
-    state::{Caller, Operates, Remote},
+    state::{Caller, DryRun, Operates, Remote},
     traced::traced,
 };
 use fairway_access::{
@@ -148,7 +148,6 @@ async fn decided(
     let (mut head, body) = request.into_parts();
     let action = format!("{} {}", head.method, head.uri.path());
     let is_write = !required.verbs.without(Verbs::READ_ONLY).is_empty() && !head.method.is_safe();
-    let is_dry_run = head.uri.query().is_some_and(|query| query.split('&').any(|part| part == "dryRun=true"));
     let response = match permitted {
         Ok(()) => {
             head.extensions.insert(Caller(identity.clone()));
@@ -158,7 +157,7 @@ async fn decided(
         Err(error) => error.into_response(),
     };
     if is_write {
-        audit(&identity, connection, &action, required, response.status(), is_dry_run);
+        audit(&identity, connection, &action, required, &response);
     }
     response
 }
@@ -268,24 +267,17 @@ fn too_many(wait: Duration, what: &str) -> ApiError {
 }
 
 /// Logs a write, also one that was rejected. The content is in the history of the store.
-fn audit(
-    identity: &str,
-    connection: &Connection,
-    action: &str,
-    required: &RequiredPermission,
-    status: StatusCode,
-    is_dry_run: bool,
-) {
+fn audit(identity: &str, connection: &Connection, action: &str, required: &RequiredPermission, response: &Response) {
     let remote = connection.remote();
-    let outcome = match status.as_u16() {
-        200..300 if is_dry_run => "dry-run",
+    let status = response.status().as_u16();
+    let outcome = match status {
+        200..300 if response.extensions().get::<DryRun>().is_some() => "dry-run",
         200..300 => "done",
         401 | 403 | 421 | 429 => "denied",
         500.. => "failed",
         _ => "refused",
     };
     let (verbs, project) = (required.verbs.to_string(), required.project.as_deref().unwrap_or("-"));
-    let status = status.as_u16();
     // Loads are pushed every few seconds, which would hide who did what. Failures are logged like those of other writes.
     if outcome == "done" && required.verbs == Verb::Report.into() {
         tracing::debug!(target: "fairway::audit", identity, remote, action, verbs, project, outcome, status, "write");

@@ -3,9 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Path, State},
     http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
 };
 use fairway_model::{Override, OverrideKind, OverrideOrigin, Timestamp};
 
@@ -14,7 +15,7 @@ use crate::{
     problem::{ApiError, bad_request},
     render::{OFF, override_state, texts},
     route::{IDEMPOTENCY_KEY, Route, Shape},
-    state::{AppState, Caller, Parameters, Remote, RequestBody},
+    state::{AppState, Caller, DryRun, Parameters, Remote, RequestBody},
 };
 use fairway_access::Verb;
 use fairway_api_types::endpoints::{ADD_OVERRIDE, Endpoint, LIST_OVERRIDES, REMOVE_OVERRIDE};
@@ -87,7 +88,7 @@ async fn create(
     Parameters(OverrideParameters { confirm, dry_run, local }): Parameters<OverrideParameters>,
     headers: HeaderMap,
     body: RequestBody,
-) -> Result<(StatusCode, Json<OverrideState>), ApiError> {
+) -> Result<Response, ApiError> {
     let request = idempotency::identify(&headers, &caller, &[&b"POST /v1/overrides"[..], &body.0])?;
     let new =
         body.json::<NewOverride>("give scope and action (or pools and load), reason and forSecs as one JSON object")?;
@@ -102,8 +103,8 @@ async fn create(
     };
     let AddedOverride { active, effect } = state.control.add_override(request).await?;
     let effect = OverrideEffect { names_without_healthy_member: effect.names, first_names: texts(&effect.first) };
-    let status = if dry_run { StatusCode::OK } else { StatusCode::CREATED };
-    Ok((status, Json(OverrideState { effect: Some(effect), ..override_state(&active) })))
+    let body = Json(OverrideState { effect: Some(effect), ..override_state(&active) });
+    Ok(if dry_run { (Extension(DryRun), body).into_response() } else { (StatusCode::CREATED, body).into_response() })
 }
 
 async fn delete(

@@ -33,6 +33,10 @@ pub(crate) struct AppState {
     pub(crate) ending: watch::Receiver<bool>,
 }
 
+/// Mark on the response to a dry run, from the code that made no change. A parameter of the request would also hide a write that ignores it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DryRun;
+
 /// Identity of the caller, for the history of what it changes. Empty on routes that are open to all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caller(pub(crate) String);

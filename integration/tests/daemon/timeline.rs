@@ -4,7 +4,7 @@ use std::{process::Command, time::SystemTime};
 
 use fairway_integration::{
     load::wait_answer,
-    real::{Fairway, http_get, serve, wait_until},
+    real::{Fairway, http, http_get, serve, wait_until},
 };
 use serde_json::Value;
 
@@ -68,6 +68,17 @@ fn answers_of_the_past_and_who_changed_them_are_known_after_a_restart() {
     let is_start = |line: &str| line.contains("serving");
     let starts_and_stops: Vec<bool> = of_process.lines().map(is_start).collect();
     assert_eq!(starts_and_stops, [true, false, true, false, true], "{of_process}");
+    // A dry run is no event, and a write is one whatever its parameters say.
+    let dry = ["override", "add", "us1", "drain", "--reason", "what if", "--for", "5m", "--dry-run"];
+    assert!(server.command(&dry).status.success());
+    let (_, listed) = http_get(server.http, "/v1/overrides").expect("an answer");
+    let listed: Value = serde_json::from_str(&listed).expect("JSON");
+    let added = listed["items"][0]["id"].as_str().unwrap_or_else(|| panic!("{listed}"));
+    let removal = format!("/v1/overrides/{added}?dryRun=true");
+    assert_eq!(http(server.http, "DELETE", &removal).expect("an answer").0, 200, "it has no such parameter");
+    let calls = said(&server.command(&["events", "--event", "api"]));
+    assert_eq!(calls.matches("POST /v1/overrides").count(), 1, "the one that was added: {calls}");
+    assert_eq!(calls.matches("DELETE /v1/overrides").count(), 1, "{calls}");
     let early = server.command(&["explain", NAME, "--at", "2020-01-01T00:00:00Z"]);
     assert!(!early.status.success() && said(&early).contains("the change log begins at"), "{}", said(&early));
     let (status, body) = http_get(server.http, "/v1/events?event=overrides").expect("an answer");

@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::SystemTime};
 
 use axum::{
-    Json as JsonBody,
+    Extension, Json as JsonBody,
     body::Bytes,
     http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
@@ -23,7 +23,7 @@ use crate::{
     idempotency::{self, Begun},
     outcome_wire::WriteOutcome,
     problem::{ApiError, FieldError, bad_request, invalid, problem},
-    state::{Caller, Parameters, RequestBody, check_line},
+    state::{Caller, DryRun, Parameters, RequestBody, check_line},
 };
 use fairway_api_types::intent_status_wire::IntentStatus;
 use fairway_intents::{
@@ -289,7 +289,7 @@ impl IntentApi {
             if change.expect.check(key, found).is_err() {
                 return Ok(None);
             }
-            return Ok(Some(JsonBody(self.backend.dry_run(change).await?).into_response()));
+            return Ok(Some((Extension(DryRun), JsonBody(self.backend.dry_run(change).await?)).into_response()));
         }
         let mut changes = vec![change];
         if let Some(in_progress) = &operation.in_progress {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Path, State},
     http::StatusCode,
     response::{IntoResponse, Response},
@@ -27,7 +27,7 @@ use crate::{
     idempotency::{self, Begun},
     outcome_wire::WriteOutcome,
     problem::{ApiError, problem},
-    state::AppState,
+    state::{AppState, DryRun},
 };
 use fairway_api_types::objects_wire::ApplyReport;
 use fairway_control::{Prune, declared::Declared};
@@ -102,7 +102,7 @@ async fn write(
         validate(state, objects, std::slice::from_ref(&change), &BTreeMap::new(), mode).await?;
     if request.dry_run {
         let differences = differences(&objects.declared(), std::slice::from_ref(&change));
-        return Ok(Json(ApplyReport { dry_run: true, differences, ..report }).into_response());
+        return Ok((Extension(DryRun), Json(ApplyReport { dry_run: true, differences, ..report })).into_response());
     }
     let before = state.control.shared().serving.published();
     let key = change.key.clone();
@@ -152,7 +152,7 @@ pub(super) async fn apply(State(state): State<AppState>, request: WriteRequest) 
     let mut report = ApplyReport { unchanged, dry_run: request.dry_run, ..report };
     if request.dry_run {
         report.differences = differences(&objects.declared(), &changes);
-        return Ok(Json(report).into_response());
+        return Ok((Extension(DryRun), Json(report)).into_response());
     }
     let is_written = !changes.is_empty();
     changes.extend(removed);
