@@ -48,7 +48,11 @@ async fn unusable_kubeconfigs(loaded: &Loaded) -> anyhow::Result<Vec<Diagnostic>
         let location = loaded.file_objects.get("clusters", name.as_str()).map(|object| object.location.clone());
         if let (Some(location), Some(why)) = (location, fairway_sources::kubeconfig_error(api).await) {
             let what = format!("cluster {name}: {why}");
-            warnings.push(Diagnostic::warning(location, what, "until then nothing is read from its Kubernetes API"));
+            warnings.push(Diagnostic::warning(
+                location,
+                what,
+                "the server would start, and read nothing from its Kubernetes API",
+            ));
         }
     }
     Ok(warnings)

@@ -10,7 +10,6 @@ use fairway_model::{
     Cluster, ClusterName, DesiredState, HostAddresses, MonitorName, Name, Override, Pool, PoolName, RecordSet,
     SharedMap, Subject,
 };
-
 use fairway_sources::{Found, changed_names};
 use fairway_zones::ChangedItems;
 

@@ -205,11 +205,6 @@ fn statistics_of_gateways() -> LoadSource {
     LoadSource::new(LoadQuery::Prometheus { endpoint, signal: None, metric: None, overload_at: OVERLOAD_AT })
 }
 
-/// Returns the text of a name: lower case, no final dot.
-pub(crate) fn text_of(name: &Name) -> String {
-    name.to_plain()
-}
-
 /// Name of the monitor of gateways with a status port.
 const STATUS_PORT_MONITOR: &str = "kubernetes+status-port";
 /// Port at which Istio's gateways answer whether they are ready.

@@ -19,7 +19,7 @@ use fairway_model::{
 };
 
 use crate::{
-    found::{Found, FoundCluster, FoundName, FoundRow, text_of},
+    found::{Found, FoundCluster, FoundName, FoundRow},
     objects::ObjectKey,
 };
 
@@ -121,7 +121,7 @@ pub fn ready_endpoints<'a>(
     names: impl Iterator<Item = &'a Name>,
 ) -> Option<u32> {
     let of_name = |name: &Name| {
-        let rows = found.names.get(&*text_of(name))?.rows.iter();
+        let rows = found.names.get(name.to_plain().as_str())?.rows.iter();
         Ready::of(rows.map(|row| row.ready_in(cluster, clusters))).count()
     };
     names.take(NAMES_MAX).filter_map(of_name).max()
@@ -170,7 +170,7 @@ impl<'a> Weighing<'a> {
         if !pool.members.iter().any(|member| self.found.contains_key(&member.cluster)) {
             return None;
         }
-        let names = (self.names)(&pool.name).into_iter().take(NAMES_MAX + 1).map(|name| (text_of(name), name));
+        let names = (self.names)(&pool.name).into_iter().take(NAMES_MAX + 1).map(|name| (name.to_plain(), name));
         let names: Vec<(String, &Name)> = names.collect();
         if names.is_empty() || names.len() > NAMES_MAX {
             return None;

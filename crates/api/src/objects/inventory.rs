@@ -40,8 +40,8 @@ enum Served<'a> {
 }
 
 impl<'a> Inventory<'a> {
-    /// Returns the first objects by name, without those of the API, that `is_wanted` accepts. Monitors of intents and contributions are left out: they are
-    /// described where they are used.
+    /// Returns the first objects by name, without those of the API, that `is_wanted` accepts. Monitors of intents and contributions are
+    /// left out: they are described where they are used.
     pub(super) fn first(&self, limit: usize, is_wanted: impl Fn(&str) -> bool) -> BTreeMap<String, ObjectBody> {
         let mut first = BTreeMap::new();
         let mut add = |name: String, served: Served<'a>| {

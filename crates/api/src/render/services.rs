@@ -5,7 +5,6 @@ use std::sync::Arc;
 use fairway_api_types::kubernetes_wire::{ServiceLoadState, ServiceState};
 use fairway_health::load::ClusterLoad;
 use fairway_model::{MemberService, Name, ServiceReport};
-
 use fairway_sources::FoundCluster;
 
 use super::percent;

@@ -13,7 +13,6 @@ use fairway_model::{
     DesiredState, Name, SharedMap, Subject, Timestamp, Ttl,
     intent::{Intent, IntentSpec},
 };
-
 use fairway_store::objects::{Batch, Change, Key, Kind, Object};
 
 use super::{
